@@ -13,7 +13,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.kernels.views import Halo, permuted
 from relaylab.codegen.network.network import tensor_type
-from relaylab.codegen.operations.contraction import Contraction, dense_result
+from relaylab.codegen.operations.contraction import Contraction, dense_view
 from relaylab.codegen.templates import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec, Epilogue
 from relaylab.codegen.templates.byte_products import FACTORS
 from relaylab.codegen.templates.family import FamilyTable
@@ -72,7 +72,7 @@ class ConvolutionAxes:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionKernel:
+class ConvolutionKernel(Contraction):
     """A convolution, transposed or not, of any rank, layout, stride, dilation and number of groups.
 
     `family` computes it; of its `spec` the zeros around the data are not known. `weight_axes` bring the weight's axes
@@ -87,7 +87,6 @@ class ConvolutionKernel:
     family: ConvolutionFamily
     target: CpuTarget
     transposed: bool = False
-    args: tuple[int, int] = (0, 1)
 
     @property
     def packs(self) -> bool:
@@ -107,17 +106,7 @@ class ConvolutionKernel:
     def accepts(self, data: MemoryView) -> bool:
         if not readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):
             return False
-        return not self.family.declines(self.placed(data, dense_result(self.call)), self.target)
-
-    def out_view(self, out: MemoryView) -> MemoryView:
-        return permuted(out, self.out_order)
-
-    def places(self, side: MemoryView) -> bool:
-        return True
-
-    @property
-    def row_major(self) -> bool:
-        return False
+        return not self.family.declines(self.placed(data, dense_view(self.call)), self.target)
 
     def placed(self, data: MemoryView, out: MemoryView, weight: MemoryView | None = None) -> ConvSpec:
         """The spec with the operands where they lie; `weight` is None when it is packed."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
-from relaylab.codegen.kernels.views import Halo, laid_out, merged_front, permuted, with_front
+from relaylab.codegen.kernels.views import merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
-from relaylab.codegen.operations.contraction import Contraction, dense_result
+from relaylab.codegen.operations.contraction import Contraction, dense_view
 from relaylab.codegen.templates import Epilogue, GemmSpec, gemm_kernels, pack_gemm, supports_gemm
 from relaylab.codegen.templates.byte_products import FACTORS
 from relaylab.codegen.templates.pack import Packing
@@ -28,43 +28,50 @@ class MatrixProductAttrs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProductKernel:
-    """dense, matmul and batch_matmul with all transposes."""
+class Product(Contraction):
+    """A contraction whose operands are row-major, with leading axes that are walked as one."""
 
     call: Call
-    transpose_a: bool
     transpose_b: bool
-    minimal: bool = True
-    packs: bool = False
-    choices: Choices = ()
-    args: tuple[int, int] = (0, 1)
-
-    @property
-    def data_order(self) -> tuple[int, ...]:
-        return tuple(range(len(tensor_type(self.call.args[0]).shape)))
-
-    @property
-    def out_order(self) -> tuple[int, ...]:
-        return tuple(range(len(tensor_type(self.call).shape)))
 
     @property
     def weight_axes(self) -> tuple[int, ...]:
         return (-1, -2) if self.transpose_b else (-2, -1)
 
-    def halo(self) -> Halo:
-        return ()
-
-    def accepts(self, data: MemoryView) -> bool:
-        found = _batched(_swapped(data, self.transpose_a))
-        if found is None or data.dtype != FACTORS[0]:
-            return found is not None
-        return not supports_gemm(self.placed(data, None, dense_result(self.call)))
+    def merged(self, view: MemoryView) -> MemoryView | None:
+        """The view as the template walks it; None if its leading axes do not lie evenly."""
+        raise NotImplementedError
 
     def out_view(self, out: MemoryView) -> MemoryView:
-        return _flat(out)
+        found = self.merged(out)
+        if found is None:  # the planner has found before that it lies evenly
+            raise RelayError("a matrix product was given an operand with gaps", code="codegen.operand")
+        return found
 
     def places(self, side: MemoryView) -> bool:
-        return _batched(side) is not None
+        return self.merged(side) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProductKernel(Product):
+    """dense, matmul and batch_matmul with all transposes."""
+
+    transpose_a: bool
+    minimal: bool
+    packs: bool
+    choices: Choices = ()
+
+    def merged(self, view: MemoryView) -> MemoryView | None:
+        """Three axes: leading ones as one, or of extent 1 in front."""
+        while len(view.shape) < 3:
+            view = with_front(view)
+        return view if len(view.shape) == 3 else merged_front(view, 2)
+
+    def accepts(self, data: MemoryView) -> bool:
+        found = self.merged(_swapped(data, self.transpose_a))
+        if found is None or data.dtype != FACTORS[0]:
+            return found is not None
+        return not supports_gemm(self.placed(data, None, dense_view(self.call)))
 
     @property
     def row_major(self) -> bool:
@@ -72,14 +79,10 @@ class MatrixProductKernel:
 
     def placed(self, data: MemoryView, weight: MemoryView | None, out: MemoryView) -> GemmSpec:
         """The spec with the operands where they lie; `weight` is None when it is packed."""
-        a, o = _flat(_swapped(data, self.transpose_a)), _flat(out)
-        if weight is None:
-            shape = tensor_type(self.call.args[1]).concrete_shape
-            weight = laid_out(shape, tensor_type(self.call.args[1]).dtype, range(len(shape)))
-            b = _flat(_swapped(weight, self.transpose_b))
-            return GemmSpec(a, b, o, packed=True, minimal=self.minimal, choices=self.choices)
-        b = _flat(_swapped(weight, self.transpose_b))
-        return GemmSpec(a, b, o, packed=False, minimal=self.minimal, choices=self.choices)
+        right = _swapped(dense_view(self.call.args[1]) if weight is None else weight, self.transpose_b)
+        left = _swapped(data, self.transpose_a)
+        a, b, o = (self.out_view(view) for view in (left, right, out))
+        return GemmSpec(a, b, o, packed=weight is None, minimal=self.minimal, choices=self.choices)
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
@@ -91,9 +94,6 @@ class MatrixProductKernel:
         matrix = matrix if matrix.ndim == 3 else matrix[None]
         return pack_gemm(self.placed(data, None, out), target, matrix)
 
-    def with_input(self) -> Contraction | None:
-        return None
-
     def chosen(self, choices: Choices) -> Contraction:
         return replace(self, minimal=False, choices=choices)
 
@@ -101,21 +101,6 @@ class MatrixProductKernel:
 def _swapped(view: MemoryView, transpose: bool) -> MemoryView:
     rank = len(view.shape)
     return permuted(view, (*range(rank - 2), rank - 1, rank - 2)) if transpose else view
-
-
-def _batched(view: MemoryView) -> MemoryView | None:
-    """The view with three axes: leading ones merged, or of extent 1 in front; None if they do not lie evenly."""
-    while len(view.shape) < 3:
-        view = with_front(view)
-    return view if len(view.shape) == 3 else merged_front(view, 2)
-
-
-def _flat(view: MemoryView) -> MemoryView:
-    """`_batched` for a view that the planner has found to lie evenly."""
-    found = _batched(view)
-    if found is None:
-        raise RelayError("a matrix product was given an operand with gaps", code="codegen.operand")
-    return found
 
 
 def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
@@ -126,6 +111,6 @@ def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contracti
     if (len(set(dtypes)) > 1 and dtypes != FACTORS) or len(left.shape) < 2:
         return None
     packs = dtypes == FACTORS
-    product = MatrixProductKernel(call, bool(attrs.transpose_a), bool(attrs.transpose_b), minimal, packs)
-    data, weight, result = (MemoryView.dense(t.concrete_shape, t.dtype) for t in (left, right, out))
+    product = MatrixProductKernel(call, bool(attrs.transpose_b), bool(attrs.transpose_a), minimal, packs)
+    data, weight, result = map(dense_view, (*call.args[:2], call))
     return None if supports_gemm(product.placed(data, None if packs else weight, result)) else product

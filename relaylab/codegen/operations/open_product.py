@@ -16,7 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.network.network import Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
-from relaylab.codegen.operations.matrix_product import MatrixProductAttrs
+from relaylab.codegen.operations.matrix_product import MatrixProductAttrs, Product
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
 from relaylab.codegen.templates.pack import Packing
@@ -28,42 +28,18 @@ from relaylab.support.errors import RelayError
 
 
 @dataclass(frozen=True, slots=True)
-class OpenProduct:
+class OpenProduct(Product):
     """dense or matmul of open rows and a matrix."""
 
-    call: Call
     spec: OpenRows
-    transpose_b: bool
     packs: bool = True
-    args: tuple[int, int] = (0, 1)
-
-    @property
-    def data_order(self) -> tuple[int, ...]:
-        return tuple(range(len(tensor_type(self.call.args[0]).shape)))
-
-    @property
-    def out_order(self) -> tuple[int, ...]:
-        return self.data_order
-
-    @property
-    def weight_axes(self) -> tuple[int, ...]:
-        return (-1, -2) if self.transpose_b else (-2, -1)
-
-    def halo(self) -> tuple[tuple[int, int], ...]:
-        return ()
 
     def accepts(self, data: MemoryView) -> bool:
-        found = _as_rows(data)
+        found = self.merged(data)
         return found is not None and (found.strides, found.offset) == ((self.spec.depth, 1), 0)
 
-    def out_view(self, out: MemoryView) -> MemoryView:
-        found = _as_rows(out)
-        if found is None:
-            raise RelayError("a product was given an operand with gaps", code="codegen.operand")
-        return found
-
-    def places(self, side: MemoryView) -> bool:
-        return _as_rows(side) is not None
+    def merged(self, view: MemoryView) -> MemoryView | None:
+        return _as_rows(view)
 
     @property
     def row_major(self) -> bool:
@@ -76,9 +52,6 @@ class OpenProduct:
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         return pack_open_rows(self.spec, target, weight.T if self.transpose_b else weight)
-
-    def with_input(self) -> Contraction | None:
-        return None
 
     def chosen(self, choices: Choices) -> Contraction:
         raise RelayError("a product of open rows has no choices", code="schedule.illegal")
@@ -100,7 +73,7 @@ def open_product_of(call: Call, operation: Operation, target: CpuTarget) -> Cont
     if not isinstance(total, ScalarExpr):
         return None
     spec = OpenRows(Simplifier()(total), depth, columns, left.dtype)
-    return OpenProduct(call, spec, bool(attrs.transpose_b)) if supports_open_rows(spec, target) else None
+    return OpenProduct(call, bool(attrs.transpose_b), spec) if supports_open_rows(spec, target) else None
 
 
 def _as_rows(view: MemoryView) -> MemoryView | None:

@@ -44,7 +44,7 @@ LEAST_COLUMNS = 2  # output channels of a group: one alone has nothing to share 
 
 
 @dataclass(frozen=True, slots=True)
-class WeightGradient:
+class WeightGradient(Contraction):
     """conv2d_backward_weight; the `out` of its spec is the gradient of the convolution's result."""
 
     call: Call
@@ -52,8 +52,11 @@ class WeightGradient:
     data_axes: ConvolutionAxes
     weight_axes: tuple[int, ...]
     out_order: tuple[int, ...]
-    args: tuple[int, int] = (1, 0)
     packs: bool = False
+
+    @property
+    def args(self) -> tuple[int, int]:
+        return 1, 0
 
     @property
     def data_order(self) -> tuple[int, ...]:
@@ -64,16 +67,6 @@ class WeightGradient:
 
     def accepts(self, data: MemoryView) -> bool:
         return readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data)
-
-    def out_view(self, out: MemoryView) -> MemoryView:
-        return permuted(out, self.out_order)
-
-    def places(self, side: MemoryView) -> bool:
-        return True
-
-    @property
-    def row_major(self) -> bool:
-        return False
 
     def problem(self, data: MemoryView, out: MemoryView, constant: bool) -> Problem:
         """The contraction for these views; a `constant` gradient is laid out when the program is built."""
@@ -120,9 +113,6 @@ class WeightGradient:
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         pixels = weight.transpose(self.weight_axes).reshape(-1, self.spec.groups, self.spec.out_channels)
         return pack_weights(self.problem(data, out, True), target, WeightMatrix.of(pixels.swapaxes(0, 1)))
-
-    def with_input(self) -> Contraction | None:
-        return None
 
     def chosen(self, choices: Choices) -> Contraction:
         return replace(self, spec=replace(self.spec, minimal=False, choices=choices))
