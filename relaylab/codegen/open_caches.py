@@ -132,6 +132,6 @@ def _cache(job: Job, network: Network) -> Cache | None:
     parts = NetworkTensor(source.shape, source.dtype, "result"), NetworkTensor(added, whole.dtype, "result")
     operation, calls = job.operation, tuple(c for c in job.calls if c in below)
     reads = tensors_of([t for value in known.values() for t in flatten(value)])
-    copy = GenericJob(operation, (source,), parts[:1], (), {old: source}, ((old, None),), part=job.part)
-    rest = GenericJob(operation, reads, parts[1:], calls, known, ((new, None),), part=job.part + 1)
+    copy = GenericJob(operation, (source,), parts[:1], {old: source}, (), ((old, None),), part=job.part)
+    rest = GenericJob(operation, reads, parts[1:], known, calls, ((new, None),), part=job.part + 1)
     return Cache(source, InPlaceConcat(rest, whole, parts, axis), copy)

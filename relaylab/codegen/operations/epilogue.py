@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
-from relaylab.codegen.operations.fused_body import BodyValue, FusedBody, Views
+from relaylab.codegen.operations.fused_body import FusedBody, Views, tensors_of
 from relaylab.codegen.templates import Epilogue
 from relaylab.ir import Call, Expr
 from relaylab.loop import expr as loop
@@ -127,28 +127,19 @@ class _EpilogueReader:
         self.start = loop.Local("x", type_.dtype)
         self.axes = tuple(loop.axis_over(f"i{d}", n) for d, n in enumerate(self.shape))
         self.simplifier = Simplifier()
-        self.tensors: dict[loop.Tensor, NetworkTensor] = {}
+        found = enumerate(tensors_of(tuple(known.values())))
+        self.readable = {t: loop.Tensor(f"s{k}", t.shape, t.dtype) for k, t in found}
+        self.tensors = {readable: tensor for tensor, readable in self.readable.items()}
         self.started: dict[loop.ScalarExpr, loop.ScalarExpr] = {}
         self.parts: list[Expr] = []
 
     def expression(self, root: Expr) -> loop.ScalarExpr:
         """The element of `root` at the axes."""
-        body = FusedBody(ProgramBuilder("epilogue"), self.operation)
-        body.values = {expr: self._readable(value) for expr, value in self.known.items()}
+        body = FusedBody(ProgramBuilder("epilogue"), self.operation, self.known, self.readable)
         body.values[self.anchor] = self.accumulator
         value = body.tensor(root)
         self.parts = body.parts
         return self.simplifier(body.group.inlined(loop.Load(value, self.axes)))
-
-    def _readable(self, value: NetworkValue) -> BodyValue:
-        if not isinstance(value, NetworkTensor):
-            return tuple(map(self._readable, value))
-        for readable, tensor in self.tensors.items():
-            if tensor is value:
-                return readable
-        readable = loop.Tensor(f"s{len(self.tensors)}", value.shape, value.dtype)
-        self.tensors[readable] = value
-        return readable
 
     def sides(self, value: loop.ScalarExpr) -> dict[loop.ScalarExpr, SideInput] | None:
         """The side that each element read stands for; None if one is not at an affine place."""

@@ -23,26 +23,22 @@ Views = Callable[[NetworkTensor], MemoryView]
 
 
 class FusedBody:
-    """The values of expressions within a loop group: operands read, calls computed, tuples taken apart.
+    """The values of expressions within a loop group: calls computed, tuples taken apart, `known` ones read.
 
-    `parts[k - 1]` is the expression that part k of the group computes.
+    `tensors` are the readable ones for the tensors that these stand for. `parts[k - 1]` is the expression that part k
+    of the group computes.
     """
 
-    def __init__(self, group: ProgramBuilder, operation: Operation | None = None):
-        self.group, self.operation = group, operation
+    def __init__(
+        self,
+        group: ProgramBuilder,
+        operation: Operation,
+        known: Mapping[Expr, NetworkValue],
+        tensors: Mapping[NetworkTensor, LoopTensor],
+    ):
+        self.group, self.operation, self.tensors = group, operation, tensors
         self.parts: list[Expr] = []
-        self.tensors: dict[NetworkTensor, LoopTensor] = {}
-        self.values: dict[Expr, BodyValue] = {}
-
-    def read(self, tensors: Sequence[NetworkTensor], views: Views) -> None:
-        """Make external tensors readable, in order, as "in0", "in1" …"""
-        for k, tensor in enumerate(tensors):
-            self.tensors[tensor] = self.group.read(f"in{k}", views(tensor))
-
-    def know(self, known: Mapping[Expr, NetworkValue]) -> None:
-        """Let expressions stand for external tensors."""
-        for expr, value in known.items():
-            self.values[expr] = self._readable(value)
+        self.values = {expr: self._readable(value) for expr, value in known.items()}
 
     def _readable(self, value: NetworkValue) -> BodyValue:
         return self.tensors[value] if isinstance(value, NetworkTensor) else tuple(map(self._readable, value))
@@ -90,13 +86,10 @@ class FusedBody:
         inputs = [cast("Readable", self.values[arg]) for arg in call.args]  # operators take flat tuples
         if isinstance(call.checked_type, TupleType):
             fields = enumerate(cast("tuple[TensorType, ...]", call.checked_type.fields))
-            specs = [OutSpec(self._shape(t), t.dtype, k) for k, t in fields]
+            specs = [OutSpec(self.operation.shape(t), t.dtype, k) for k, t in fields]
             return tuple(self._part(call, spec, lower, inputs) for spec in specs)
         type_ = tensor_type(call)
-        return self._part(call, OutSpec(self._shape(type_), type_.dtype), lower, inputs)
-
-    def _shape(self, t: TensorType) -> tuple[int, ...]:
-        return t.concrete_shape if self.operation is None else self.operation.shape(t)
+        return self._part(call, OutSpec(self.operation.shape(type_), type_.dtype), lower, inputs)
 
 
 def tensors_of(values: Sequence[NetworkValue]) -> tuple[NetworkTensor, ...]:

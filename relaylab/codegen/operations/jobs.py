@@ -124,21 +124,35 @@ class CopyJob(Job):
 
 
 @dataclass(eq=False, slots=True)
-class GenericJob(Job):
-    """Calls fused by the generic lowering. `known` are the values of its inputs, `results` those of its writes."""
+class LoweredJob(Job):
+    """What comes from the loops that operators say themselves. `known` are the values of its inputs."""
 
-    calls: tuple[Call, ...] = ()
-    known: Mapping[Expr, NetworkValue] = field(default_factory=dict)
-    results: tuple[tuple[Expr, int | None], ...] = ()
+    known: Mapping[Expr, NetworkValue]
+
+    def operands(self) -> dict[str, OperandSource]:
+        """What is read and written, by role."""
+        read = {f"in{k}": t for k, t in enumerate(self.reads)}
+        return {**read, **{f"out{k}": t for k, t in enumerate(self.writes)}}
+
+    def body(self, group: ProgramBuilder, views: Views) -> FusedBody:
+        """What its expressions are in a group that reads its operands."""
+        tensors = {t: group.read(f"in{k}", views(t)) for k, t in enumerate(self.reads)}
+        return FusedBody(group, self.operation, self.known, tensors)
+
+
+@dataclass(eq=False, slots=True)
+class GenericJob(LoweredJob):
+    """Calls fused by the generic lowering. `results` are the values of its writes."""
+
+    calls: tuple[Call, ...]
+    results: tuple[tuple[Expr, int | None], ...]
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
-        made = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),)))
-        operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
-        operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
-        operands |= self._prepared(made.kernels[0])
-        if SIZES in made.kernels[0].operands and self.operation.sizes is not None:
+        (kernel,) = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),))).kernels
+        operands = self.operands() | self._prepared(kernel)
+        if SIZES in kernel.operands and self.operation.sizes is not None:
             operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
-        return [Launch(made.kernels[0], operands)]
+        return [Launch(kernel, operands)]
 
     def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
         group, body = self.group(views)
@@ -170,19 +184,13 @@ class GenericJob(Job):
         group = ProgramBuilder(
             "_".join(dict.fromkeys(operator_of(c).name.replace(".", "_") for c in self.calls))[:40] or "copy"
         )
-        body = FusedBody(group, self.operation)
-        body.read(self.reads, views)
-        body.know(self.known)
+        body = self.body(group, views)
         for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
             group.write(f"out{k}", body.tensor(expr, field_), views(tensor))
         return group, body
 
     def parts(self) -> tuple[Expr | None, ...]:
-        body = FusedBody(ProgramBuilder("parts"), self.operation)
-        body.read(self.reads, lambda t: MemoryView.dense(t.shape, t.dtype))
-        body.know(self.known)
-        for expr, _ in self.results:
-            body.value(expr)
+        _, body = self.group(lambda t: MemoryView.dense(t.shape, t.dtype))
         return (self.calls[0] if len(self.calls) == 1 else None, *body.parts)
 
     def in_place(self) -> tuple[NetworkTensor, ...]:
@@ -198,24 +206,19 @@ class GenericJob(Job):
 
 
 @dataclass(eq=False, slots=True)
-class ProcedureJob(Job):
+class ProcedureJob(LoweredJob):
     """One call of an operator that is a procedure: a kernel for each of its parallel loops, one after another."""
 
     call: Call
-    known: Mapping[Expr, NetworkValue] = field(default_factory=dict)
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         made = self._once(views, memo, lambda: KernelSequence(tuple(self._kernels(views, target))))
-        operands: dict[str, OperandSource] = {f"in{k}": t for k, t in enumerate(self.reads)}
-        operands |= {f"out{k}": t for k, t in enumerate(self.writes)}
-        return [Launch(kernel, operands) for kernel in made.kernels]
+        return [Launch(kernel, self.operands()) for kernel in made.kernels]
 
     def _kernels(self, views: Views, target: CpuTarget) -> Iterator[Kernel]:
         operator = operator_of(self.call)
         group = ProgramBuilder(operator.name.replace(".", "_"))
-        body = FusedBody(group, self.operation)
-        body.read(self.reads, views)
-        body.know(self.known)
+        body = self.body(group, views)
         ins = [body.value(arg) for arg in self.call.args]
         outs = [group.read(f"out{k}", views(t)) for k, t in enumerate(self.writes)]
         procedure = Procedure(group)

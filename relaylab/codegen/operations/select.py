@@ -177,7 +177,7 @@ class _Selection:
         reads = tensors_of(list(known.values()))
         results = tuple(zip(outputs, _parts(root)))
         return GenericJob(
-            self.operation, reads, tuple(t for t, _ in results), tuple(calls), known, tuple(part for _, part in results)
+            self.operation, reads, tuple(t for t, _ in results), known, tuple(calls), tuple(part for _, part in results)
         )
 
     # ---- one job per call
@@ -192,7 +192,7 @@ class _Selection:
                 found.append(self._with_template(call, contractions[call], outputs[0]))
             elif _is_procedure(call):
                 known = self._known_below(call, set())
-                found.append(ProcedureJob(self.operation, tensors_of(list(known.values())), outputs, call, known))
+                found.append(ProcedureJob(self.operation, tensors_of(list(known.values())), outputs, known, call))
             else:
                 found.append(self._generic([call], call, outputs))
             self.values[call] = outputs[0] if isinstance(call.checked_type, TensorType) else outputs
