@@ -16,6 +16,7 @@ from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction, dense_view
 from relaylab.codegen.templates import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec, Epilogue
 from relaylab.codegen.templates.byte_products import FACTORS
+from relaylab.codegen.templates.convolution_family import missing_halo
 from relaylab.codegen.templates.family import FamilyTable
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
@@ -23,6 +24,9 @@ from relaylab.ir import Call, TensorType
 from relaylab.op.window import spread, spread_padding
 from relaylab.support.errors import RelayValueError
 
+# The input is the broadcast side, one scalar at a time: three channels far apart (an image as it is given) cost less
+# than a copy; many would touch a cache line each.
+FEW_CHANNELS = 8
 LEAST_PIXELS = 16  # that weights are laid out for while the program runs
 SPACES = ("W", "HW", "DHW")
 
@@ -66,6 +70,15 @@ class ConvolutionAxes:
         """The zeros around the template's axes [batch, *space, channels] as those around the operator's."""
         return tuple(halo[self.template.index(axis)] for axis in range(len(halo)))
 
+    def channels_last(self, type: TensorType) -> MemoryView:
+        """A dense view of a tensor type, axes as the template has them."""
+        return MemoryView.dense(tuple(type.concrete_shape[axis] for axis in self.template), type.dtype)
+
+    def readable(self, data: MemoryView, halo: Halo) -> bool:
+        """Has the data enough zeros around it, and channels side by side unless they are few?"""
+        channel = self.template[-1]
+        return not missing_halo(data, halo) and (data.strides[channel] == 1 or data.shape[channel] <= FEW_CHANNELS)
+
     def plain(self) -> bool:
         """Is it a permutation of batch, channels and one to three spatial axes?"""
         return sorted(self.layout) == sorted(f"NC{self.space}") and self.space in SPACES
@@ -104,9 +117,8 @@ class ConvolutionKernel(Contraction):
         return self.data_axes.own(self.family.halo(self.spec))
 
     def accepts(self, data: MemoryView) -> bool:
-        if not readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data):
-            return False
-        return not self.family.declines(self.placed(data, dense_view(self.call)), self.target)
+        readable = self.data_axes.readable(data, self.halo())
+        return readable and not self.family.declines(self.placed(data, dense_view(self.call)), self.target)
 
     def placed(self, data: MemoryView, out: MemoryView, weight: MemoryView | None = None) -> ConvSpec:
         """The spec with the operands where they lie; `weight` is None when it is packed."""
@@ -186,44 +198,35 @@ def _convolution_by(
     transposed: bool = False,
 ) -> ConvolutionKernel | None:
     """The convolution; `channels` are the letters of the weight's outer and inner axis of channels."""
-    axes = ConvolutionAxes(attrs.data_layout)
-    out_axes = ConvolutionAxes(attrs.out_layout or attrs.data_layout)
-    kernel_layout = attrs.kernel_layout
-    if not (axes.plain() and out_axes.plain() and sorted(kernel_layout) == sorted(f"OI{axes.space}")):
-        return None
     data, weight, out = (tensor_type(e) for e in (*call.args[:2], call))
-    kernel = tuple(weight.concrete_shape[kernel_layout.index(c)] for c in axes.space)
+    described = convolution_spec(attrs, data, out, weight, minimal)
+    dtypes = (data.dtype, weight.dtype, out.dtype)
+    if described is None or (len(set(dtypes)) > 1 and dtypes != FACTORS):
+        return None
+    axes, out_axes, spec = described[0], described[1], described[2].anywhere()  # it is laid out after this choice
+    found = _families(transposed).choose(spec, target)
+    if found is None:
+        return None
+    weight_axes = tuple(attrs.kernel_layout.index(c) for c in (*channels, *axes.space))
+    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found, target, transposed)
+
+
+def convolution_spec(
+    attrs: ConvolutionAttrs, data: TensorType, out: TensorType, weight: TensorType, minimal: bool
+) -> tuple[ConvolutionAxes, ConvolutionAxes, ConvSpec] | None:
+    """The axes of data and result, and the spec with both channels last; None of layouts that no template takes."""
+    axes, out_axes = ConvolutionAxes(attrs.data_layout), ConvolutionAxes(attrs.out_layout or attrs.data_layout)
+    if not (axes.plain() and out_axes.plain() and sorted(attrs.kernel_layout) == sorted(f"OI{axes.space}")):
+        return None
+    kernel = tuple(weight.concrete_shape[attrs.kernel_layout.index(c)] for c in axes.space)
     spec = ConvSpec(
-        ideal(data, axes.template),
-        ideal(out, out_axes.template),
+        axes.channels_last(data),
+        out_axes.channels_last(out),
         kernel,
         strides=spread(attrs.strides, len(kernel)),
         dilation=spread(attrs.dilation, len(kernel)),
         padding=spread_padding(attrs.padding, len(kernel))[: len(kernel)],
         groups=attrs.groups,
         minimal=minimal,
-    ).anywhere()  # the planner lays the data out after this choice
-    dtypes = (data.dtype, weight.dtype, out.dtype)
-    found = None if len(set(dtypes)) > 1 and dtypes != FACTORS else _families(transposed).choose(spec, target)
-    if found is None:
-        return None
-    weight_axes = tuple(kernel_layout.index(c) for c in (*channels, *axes.space))
-    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found, target, transposed)
-
-
-def ideal(type: TensorType, template: Sequence[int]) -> MemoryView:
-    """A dense channels-last view of a tensor type, axes as the template has them."""
-    shape = type.concrete_shape
-    return MemoryView.dense(tuple(shape[axis] for axis in template), type.dtype)
-
-
-# The input is the broadcast side, one scalar at a time: three channels far apart (an image as it is given) cost less
-# than a copy; many would touch a cache line each.
-FEW_CHANNELS = 8
-
-
-def readable(template: MemoryView, channels: int, halo: Halo, data: MemoryView) -> bool:
-    """Enough zeros around it, and channels side by side unless they are few."""
-    have = data.halo or ((0, 0),) * len(data.shape)
-    zeros = all(h[0] >= w[0] and h[1] >= w[1] for h, w in zip(have, halo)) if halo else True
-    return zeros and (template.strides[-1] == 1 or channels <= FEW_CHANNELS)
+    )
+    return axes, out_axes, spec

@@ -21,7 +21,7 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo, permuted
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction
-from relaylab.codegen.operations.convolution import LEAST_PIXELS, ConvolutionAttrs, ConvolutionAxes, ideal, readable
+from relaylab.codegen.operations.convolution import LEAST_PIXELS, ConvolutionAttrs, ConvolutionAxes, convolution_spec
 from relaylab.codegen.templates import ConvSpec, Epilogue
 from relaylab.codegen.templates.convolution_family import merged_digits, needed_halo
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
@@ -38,7 +38,6 @@ from relaylab.codegen.templates.problem import (
 )
 from relaylab.codegen.templates.product_family import contractions, pack_weights, packing_of
 from relaylab.ir import Call
-from relaylab.op.window import spread, spread_padding
 
 LEAST_COLUMNS = 2  # output channels of a group: one alone has nothing to share rows with
 
@@ -66,7 +65,7 @@ class WeightGradient(Contraction):
         return self.data_axes.own(needed_halo(self.spec))
 
     def accepts(self, data: MemoryView) -> bool:
-        return readable(permuted(data, self.data_order), self.spec.data.shape[-1], self.halo(), data)
+        return self.data_axes.readable(data, self.halo())
 
     def problem(self, data: MemoryView, out: MemoryView, constant: bool) -> Problem:
         """The contraction for these views; a `constant` gradient is laid out when the program is built."""
@@ -121,26 +120,14 @@ class WeightGradient(Contraction):
 def weight_gradient_of(call: Call, target: CpuTarget, minimal: bool) -> Contraction | None:
     """The contraction that a call of conv2d_backward_weight is; None where no template computes it."""
     attrs = cast("ConvolutionAttrs", call.attrs)
-    axes, grad_axes = ConvolutionAxes(attrs.data_layout), ConvolutionAxes(attrs.out_layout or attrs.data_layout)
-    if not (axes.plain() and grad_axes.plain() and sorted(attrs.kernel_layout) == sorted(f"OI{axes.space}")):
-        return None
     grad, data, out = (tensor_type(e) for e in (*call.args[:2], call))
-    if len({grad.dtype, data.dtype, out.dtype}) > 1 or data.dtype not in DTYPES:
+    described = convolution_spec(attrs, data, grad, out, minimal)
+    if described is None or len({grad.dtype, data.dtype, out.dtype}) > 1 or data.dtype not in DTYPES:
         return None
-    order = tuple(attrs.kernel_layout.index(c) for c in (*axes.space, "I", "O"))
-    kernel = tuple(out.concrete_shape[axis] for axis in order[:-2])
-    spec = ConvSpec(
-        ideal(data, axes.template),
-        ideal(grad, grad_axes.template),
-        kernel,
-        strides=spread(attrs.strides, len(kernel)),
-        dilation=spread(attrs.dilation, len(kernel)),
-        padding=spread_padding(attrs.padding, len(kernel))[: len(kernel)],
-        groups=attrs.groups,
-        minimal=minimal,
-    )
+    axes, grad_axes, spec = described
     if 0 in (*out.concrete_shape, *grad.concrete_shape, *data.concrete_shape) or spec.out_channels < LEAST_COLUMNS:
         return None
     if math.prod(spec.out.shape[:-1]) < LEAST_PIXELS:
         return None
+    order = tuple(attrs.kernel_layout.index(c) for c in (*axes.space, "I", "O"))
     return WeightGradient(call, spec, axes, grad_axes.template, order)
