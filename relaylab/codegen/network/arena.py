@@ -10,7 +10,7 @@ ALIGNMENT = 64
 SLACK = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Allocation:
     """`size` bytes that are needed from step `first` to step `last`, both inclusive.
 

@@ -44,13 +44,9 @@ class NetworkPlan:
 
 
 @dataclass(eq=False, slots=True)
-class _Buffer:
+class _Buffer(Allocation):
     """Memory for one or more tensors, in the arena unless `base` says otherwise."""
 
-    nbytes: int
-    first: int
-    last: int
-    halo: tuple | None = None
     base: int = abi.BASE_ARENA
     offset: int = 0
 
@@ -209,8 +205,8 @@ class Planner:
             self.buffers[key] = _Buffer(work.nbytes, step, step)
 
     def _place(self) -> None:
-        own = list({id(b): b for b in self.buffers.values() if b.base == abi.BASE_ARENA}.values())
-        offsets, self.arena = place([Allocation(b.nbytes, b.first, b.last, b.halo) for b in own])
+        own = list(dict.fromkeys(b for b in self.buffers.values() if b.base == abi.BASE_ARENA))
+        offsets, self.arena = place(own)
         for buffer, offset in zip(own, offsets):
             buffer.offset = offset
 
@@ -229,7 +225,7 @@ class Planner:
         if root.origin == "constant":
             return self._constant(as_it_is(root))
         buffer = self.buffers[self.layouts.home(root)]
-        return buffer.base, buffer.offset, buffer.nbytes
+        return buffer.base, buffer.offset, buffer.size
 
     def _constant(self, packed: PackedConstant) -> tuple[int, int, int]:
         return abi.BASE_CONSTANTS, self.constants.add(packed), self.constants.sizes[packed.key]
@@ -279,13 +275,11 @@ class Planner:
 
     def _held(self) -> tuple[ArenaBlock, ...]:
         """What the arena holds, each buffer once, in the order of the steps."""
-        kinds = {
-            id(b): (b, "tensor" if isinstance(key, NetworkTensor) else "workspace") for key, b in self.buffers.items()
-        }
+        kinds = {b: "tensor" if isinstance(key, NetworkTensor) else "workspace" for key, b in self.buffers.items()}
         end = len(self.launches) - 1
         found = [
-            ArenaBlock(b.offset, b.nbytes, b.first, min(b.last, end), "padded" if b.halo else kind)
-            for b, kind in kinds.values()
+            ArenaBlock(b.offset, b.size, b.first, min(b.last, end), "padded" if b.halo else kind)
+            for b, kind in kinds.items()
             if b.base == abi.BASE_ARENA
         ]
         return tuple(sorted(found, key=lambda h: (h.first, h.offset)))
