@@ -201,20 +201,16 @@ class Simplifier:
             total += Linear({own[atom]: factor})
         return self.index(total)
 
-    def _divide(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
-        floors = node.op == "floordiv" or self.bounds(a)[0] >= 0
+    def _division(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
+        """A quotient or remainder; where nothing is negative, what truncates does as what floors."""
+        floors = node.op in ("floordiv", "floormod") or self.bounds(a)[0] >= 0
         if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
-            return self._floordiv(self.linear(a), int(b.value))
-        return self._by_size(node, a, b, 0) if floors else self.intern(rebuild(node, (a, b)))
+            divide = self._floormod if node.op.endswith("mod") else self._floordiv
+            return divide(self.linear(a), int(b.value))
+        return self._by_size(node, a, b) if floors else self.intern(rebuild(node, (a, b)))
 
-    def _remainder(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
-        floors = node.op == "floormod" or self.bounds(a)[0] >= 0
-        if isinstance(b, Const) and b.value > 0 and floors and self.bounds(a) != UNBOUNDED:
-            return self._floormod(self.linear(a), int(b.value))
-        return self._by_size(node, a, b, 1) if floors else self.intern(rebuild(node, (a, b)))
-
-    def _by_size(self, node: Apply, a: ScalarExpr, b: ScalarExpr, which: int) -> ScalarExpr:
-        """The quotient (0) or the remainder (1) of a division by a product of sizes and a number."""
+    def _by_size(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:
+        """The quotient or the remainder of a division by a product of sizes and a number."""
         terms, const = self.linear(b).terms, self.linear(b).const
         if const or len(terms) != 1 or min(terms.values()) < 1 or self.bounds(a) == UNBOUNDED:
             return self.intern(rebuild(node, (a, b)))
@@ -225,7 +221,7 @@ class Simplifier:
             if first is None:
                 continue
             quotient, left = self.linear(self.rebuilt(first[0])), factor // block
-            if not which:
+            if not node.op.endswith("mod"):
                 return self._floordiv(quotient, left)
             high = product_of(self.linear(self._floormod(quotient, left)), Linear({sizes: 1}))
             if high is not None:
@@ -305,7 +301,7 @@ class Simplifier:
 
     _INDEX_RULES: dict[str, Callable[..., ScalarExpr]] = {
         "add": _sum, "sub": _difference, "mul": _product, "neg": _negation,
-        "floordiv": _divide, "truncdiv": _divide, "div": _divide, "floormod": _remainder, "truncmod": _remainder,
+        **dict.fromkeys(("floordiv", "truncdiv", "div", "floormod", "truncmod"), _division),
         "max": _extreme, "min": _extreme,
     }  # fmt: skip
 

@@ -215,7 +215,7 @@ def _with_rows(program: LoopProgram, loop: For, own: set[Tensor]) -> tuple[LoopP
     """A loop whose own private buffers have a row for each of its turns, where several statements use them."""
     for buffer in sorted(own, key=lambda t: t.name):
         users = [s for s in loop.body if any(a.buffer is buffer for a in accesses([s]))]
-        if len(users) < 2 or any(_uses_axis(a.address, loop.axis) for a in accesses(loop.body) if a.buffer is buffer):
+        if len(users) < 2 or any(loop.axis in post_order(a.address) for a in accesses(loop.body) if a.buffer is buffer):
             continue
         size = math.prod(buffer.shape)
         if size * loop.axis.extent > MOST_ELEMENTS:
@@ -230,7 +230,3 @@ def _with_rows(program: LoopProgram, loop: For, own: set[Tensor]) -> tuple[LoopP
         program = replace(program, scratch=tuple(wide if t is buffer else t for t in program.scratch))
         loop = new
     return program, loop
-
-
-def _uses_axis(address: ScalarExpr, axis: Axis) -> bool:
-    return any(n is axis for n in post_order(address))
