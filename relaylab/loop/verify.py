@@ -21,7 +21,6 @@ from relaylab.loop.expr import (
     Guard,
     Load,
     Local,
-    Reduce,
     ScalarExpr,
     Tensor,
     children,
@@ -40,7 +39,8 @@ from relaylab.loop.program import (
     statements,
     values,
 )
-from relaylab.loop.scalar import is_float, is_integer
+from relaylab.loop.region import by_data
+from relaylab.loop.scalar import is_integer
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 
@@ -220,7 +220,7 @@ class _Prover:
 
     def lasts(self, condition: ScalarExpr) -> bool:
         """Whether a condition holds as long as its body runs: nothing in it is computed from data."""
-        return not depends_on_data(self.expression(condition))
+        return not by_data(self.expression(condition))
 
     def place(self, under: Conditions) -> _Place:
         """What is known where these conditions hold."""
@@ -242,12 +242,7 @@ class _Prover:
         for index, extent in zip(indices, tensor.shape):
             node = self.expression(index)
             proven = place.within(node, extent)
-            yield Access(tensor, node, extent, place.bounds(node), proven, depends_on_data(node), part)
-
-
-def depends_on_data(index: ScalarExpr) -> bool:
-    """Whether an index is computed from loaded numbers, registers or floats."""
-    return any(isinstance(n, (Load, Local, Reduce)) or is_float(n.dtype) for n in post_order(index))
+            yield Access(tensor, node, extent, place.bounds(node), proven, by_data(node), part)
 
 
 class _Place:
