@@ -75,9 +75,8 @@ class EpilogueExpr:
         role = None if bias is None else roles[bias]
         if value is self.start and self.dtype == self.start.dtype:
             return Epilogue(operands=roles, bias=role, bias_part=part)
-        locals_ = [side.local for side in self.sides]
         used = set(loop.post_order(value))
-        reads = [(local, role, view) for local, role, view in zip(locals_, roles, places) if local in used]
+        reads = [(s.local, role, view) for s, role, view in zip(self.sides, roles, places) if s.local in used]
         return Epilogue(value, self.start, tuple(reads), (), roles, role, weight(value) >= ROLLED_FROM, part)
 
     def _bias(self, places: Sequence[MemoryView]) -> tuple[int | None, loop.ScalarExpr, int]:

@@ -32,7 +32,7 @@ class InPlaceConcat:
         """The views of the parts within that of the whole."""
         found, start = {}, 0
         for part in self.parts:
-            halo = tuple((0, 0) if a == self.axis else zeros for a, zeros in enumerate(view.halo))
+            halo = self._across(view.halo)
             found[part] = replace(
                 view,
                 shape=part.shape,
@@ -46,9 +46,12 @@ class InPlaceConcat:
         """The zeros that the whole and its parts need together; along the axis, only those of the whole."""
         needed = halos.get(self.whole, ())
         for part in self.parts:
-            own = halos.get(part, ())
-            needed = wider(needed, tuple((0, 0) if a == self.axis else zeros for a, zeros in enumerate(own)))
+            needed = wider(needed, self._across(halos.get(part, ())))
         return needed
+
+    def _across(self, halo: Halo) -> Halo:
+        """The zeros but for those along the axis."""
+        return tuple((0, 0) if a == self.axis else zeros for a, zeros in enumerate(halo))
 
 
 def in_place_concats(

@@ -91,13 +91,16 @@ class Job:
         inputs = list(flatten(self.operation.inputs))
         alike = tuple(inputs.index(t) for t in inputs)
         packed = tuple(t.origin == "constant" for t in self.reads)
-        sizes = self.operation.sizes
+        function, sizes = self.operation.function, self.operation.sizes
         views_ = tuple(map(views, (*self.reads, *self.writes)))
         by = self.schedule and f"by {self.schedule}"
-        key = (self.part, alike, packed, by, views_)
-        if sizes is None or not sizes.signature(self.operation.function):
-            return memo.once(self.operation.function, key, make, stored)
-        return memo.once(self.operation.function, (*key, sizes.signature(self.operation.function)), make, stored=False)
+        own = sizes.signature(function) if sizes else ()
+        return memo.once(function, (self.part, alike, packed, by, views_, own), make, stored and not own)
+
+    def _sizes(self) -> dict[str, OperandSource]:
+        """The operand from which kernels of an open program take sizes."""
+        sizes = self.operation.sizes
+        return {SIZES: sizes.tensor} if sizes and sizes.tensor else {}
 
     def parts(self) -> tuple[Expr | None, ...]:
         """What the parts of the kernels (see `IRFunction.at`) come from; None is the loops that all parts share."""
@@ -149,10 +152,7 @@ class GenericJob(LoweredJob):
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         (kernel,) = self._once(views, memo, lambda: KernelSequence((self._kernel(views, target),))).kernels
-        operands = self.operands() | self._prepared(kernel)
-        if SIZES in kernel.operands and self.operation.sizes is not None:
-            operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
-        return [Launch(kernel, operands)]
+        return [Launch(kernel, self.operands() | self._prepared(kernel) | self._sizes())]
 
     def _kernel(self, views: Views, target: CpuTarget) -> Kernel:
         group, body = self.group(views)
@@ -252,7 +252,7 @@ class ContractionJob(Job):
         data, weight, out = self.data, self.weight, self.writes[0]
         roles = [f"side{k}" for k in range(len(self.sides))]
         made = self._once(views, memo, lambda: self._kernels(views, target), stored=families_are_own())
-        operands: dict[str, OperandSource] = {"in0": data, "out0": out, **dict(zip(roles, self.sides))}
+        operands = {"in0": data, "out0": out, **dict(zip(roles, self.sides)), **self._sizes()}
         operands |= {role: Workspace(role, nbytes) for role, nbytes in made.workspaces}
         if self.weight_view(views) is None:
             # Equal kernels read equal panels: two layers that share a weight, and how they take it, share those too.
@@ -264,8 +264,6 @@ class ContractionJob(Job):
             )
         else:
             operands["in1"] = weight
-        if self.operation.sizes is not None:
-            operands[SIZES] = cast("NetworkTensor", self.operation.sizes.tensor)
         return [Launch(kernel, operands) for kernel in made.kernels]
 
     def _kernels(self, views: Views, target: CpuTarget) -> KernelSequence:

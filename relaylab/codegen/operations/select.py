@@ -38,9 +38,8 @@ def jobs_of(
     """The jobs that compute an operation, in order; none for one that only reshapes. With a schedule it is one job."""
     if operation.reshape_only:
         return []
-    if schedule is not None:
-        return _Selection(operation, target, minimal).scheduled(schedule)
-    return _Selection(operation, target, minimal).jobs()
+    selection = _Selection(operation, target, minimal)
+    return selection.jobs() if schedule is None else selection.scheduled(schedule)
 
 
 CONTRACTIONS = {
