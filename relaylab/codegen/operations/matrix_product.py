@@ -28,7 +28,7 @@ class MatrixProductAttrs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Product(Contraction):
+class RowMajorProduct(Contraction):
     """A contraction whose operands are row-major, with leading axes that are walked as one."""
 
     call: Call
@@ -53,7 +53,7 @@ class Product(Contraction):
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProductKernel(Product):
+class MatrixProductKernel(RowMajorProduct):
     """dense, matmul and batch_matmul with all transposes."""
 
     transpose_a: bool

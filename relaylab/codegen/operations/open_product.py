@@ -16,7 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
 from relaylab.codegen.network.network import Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
-from relaylab.codegen.operations.matrix_product import MatrixProductAttrs, Product
+from relaylab.codegen.operations.matrix_product import MatrixProductAttrs, RowMajorProduct
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import MOST_ROWS, OpenRows, open_rows, pack_open_rows, supports_open_rows
 from relaylab.codegen.templates.pack import Packing
@@ -28,7 +28,7 @@ from relaylab.support.errors import RelayError
 
 
 @dataclass(frozen=True, slots=True)
-class OpenProduct(Product):
+class OpenProduct(RowMajorProduct):
     """dense or matmul of open rows and a matrix."""
 
     spec: OpenRows
