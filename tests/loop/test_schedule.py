@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from schedule_cases import KERNELS, check_random, plain
 
+from relaylab.loop.parse import parse
 from relaylab.loop.run import run
 from relaylab.loop.schedule import PRIMITIVES, Schedule
 from relaylab.loop.verify import unproven
@@ -168,3 +169,18 @@ def test_a_running_sum_keeps_its_order():
 def test_every_primitive_says_what_it_is():
     for rule in PRIMITIVES.values():
         assert rule.usage.split()[0] == rule.name and rule.says.endswith(".")
+
+
+def test_fission_moves_prefetches_with_the_buffer():
+    program = parse("""
+        kernel k(x: in0 float32[64], y: out0 float32[64])
+          scratch s: float32[8]
+          parallel q in 1:
+            for i in 8:
+              for a in 8:
+                s[a] = x[i * 8 + a]
+              for c in 8:
+                prefetch s[c]
+                y[i * 8 + c] = s[c] * 2f
+    """)
+    assert "prefetch s[i_out * 8 + c]" in str(Schedule.parse("fission i").apply(program))
