@@ -22,7 +22,7 @@ from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, needed_halo
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking
-from relaylab.codegen.templates.problem import Split
+from relaylab.codegen.templates.problem import Split, whole_vectors
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
 from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
@@ -102,7 +102,7 @@ class DepthwiseLoops:
 
     def _weights(self, into: Tensor, taps: int, first: Place, channel: Place, lanes: int) -> Statement:
         """The weights of so many taps from the first on, in registers."""
-        parts, pitch = self.parts, padded_channels(self.channels, self.width)
+        parts, pitch = self.parts, whole_vectors(self.channels, self.width)
         t, c = parts.axis("t", taps), parts.axis("c", lanes)
         value = Load(parts.buffers["weight0"], (parts.place([(first, pitch), (turn(t), pitch), (channel, 1), (c, 1)]),))
         return self._vectors((t,), c, into, parts.place([(turn(t), lanes), (c, 1)]), value)
@@ -204,11 +204,6 @@ class DepthwiseLoops:
         return self._vectors((p,), c, parts.buffers["out0"], parts.place([*zip(spot, out.strides)], out.offset), value)
 
 
-def padded_channels(channels: int, width: int) -> int:
-    """Channels of a packed tap: whole vectors."""
-    return -(-channels // width) * width
-
-
 def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
     """The convolution as a loop program."""
     data, out = spec.data, spec.out
@@ -220,7 +215,7 @@ def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> 
         last += ((n - 1) * s + (k - 1) * d - p) * step
     buffers = {
         "in0": Tensor("in0", (last + 1,), data.dtype),
-        "weight0": Tensor("weight0", (taps * padded_channels(out.shape[-1], target.lanes(data.dtype)),), data.dtype),
+        "weight0": Tensor("weight0", (taps * whole_vectors(out.shape[-1], target.lanes(data.dtype)),), data.dtype),
         "out0": Tensor(
             "out0", (out.offset + 1 + sum((n - 1) * step for n, step in zip(out.shape, out.strides)),), out.dtype
         ),
@@ -270,7 +265,7 @@ class Depthwise(ConvolutionFamily):
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
         """[*kernel][C padded to whole vectors]."""
         channels, taps = weight.shape[0], math.prod(spec.kernel)
-        pitch = padded_channels(channels, target.lanes(spec.data.dtype))
+        pitch = whole_vectors(channels, target.lanes(spec.data.dtype))
 
         def write(out: np.ndarray) -> None:
             out.reshape(taps, pitch)[:, :channels] = weight.reshape(channels, taps).T
@@ -278,7 +273,7 @@ class Depthwise(ConvolutionFamily):
         return Packing(taps * pitch, weight.dtype, write)
 
     def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
-        pitch, dtype = padded_channels(spec.groups, target.lanes(spec.data.dtype)), spec.data.dtype
+        pitch, dtype = whole_vectors(spec.groups, target.lanes(spec.data.dtype)), spec.data.dtype
 
         def blocks(weights: MemoryView) -> list[PackedBlock]:  # [C, digits of *kernel, 1]
             channels, *digits, _ = weights.shape

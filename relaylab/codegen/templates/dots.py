@@ -16,7 +16,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
-from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
 from relaylab.codegen.templates.schedule import Blocking, overlapped, size_of, step_cycles, tile_count
@@ -44,8 +44,8 @@ def dots_schedule(problem: Problem, target: CpuTarget) -> Blocking:
 
 def padded_depth(problem: Problem, width: int) -> int:
     """Packed elements of one column: the innermost taps as whole vectors."""
-    inner = -(-problem.taps[-1].count // width) * width
-    return math.prod(tap.count for tap in problem.taps[:-1]) * inner
+    inner = problem.taps[-1].count
+    return problem.depth // inner * whole_vectors(inner, width)
 
 
 class DotLoops(TileLoops):
@@ -106,7 +106,7 @@ class DotLoops(TileLoops):
         n, c = parts.axis("n", p.columns), parts.axis("c", width)
         depth = padded_depth(p, width)
         terms = [(site.batch, depth * p.columns), (turn(n), depth), (at[-1], width), (c, 1)]
-        step = -(-p.taps[-1].count // width) * width
+        step = whole_vectors(p.taps[-1].count, width)
         for index, tap in zip(at[-2::-1], p.taps[-2::-1]):
             terms.append((index, step))
             step *= tap.count
@@ -170,7 +170,7 @@ class Dots(ProductFamily):
     def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
         (batch, depth, columns), inner = matrix.shape, problem.taps[-1].count
         width = target.lanes(problem.dtype)
-        shape = (batch, columns, depth // inner, -(-inner // width) * width)
+        shape = (batch, columns, depth // inner, whole_vectors(inner, width))
 
         def write(out: np.ndarray) -> None:
             values = matrix.columns(0, columns).transpose(0, 2, 1)

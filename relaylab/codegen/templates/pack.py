@@ -18,6 +18,7 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, dense_strides
 from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.problem import whole_vectors
 from relaylab.loop.builder import OutSpec
 from relaylab.loop.expr import Const, Load, ScalarExpr, Tensor, guard
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
@@ -85,8 +86,7 @@ def pack_panels(matrix: WeightMatrix, panel: int, width: int) -> Packing:
     """
     batch, depth, columns = matrix.shape
     full, rest = divmod(columns, panel)
-    tail = -(-rest // width) * width
-    pitch = depth * (full * panel + tail)
+    pitch, tail = depth * whole_vectors(columns, width), whole_vectors(rest, width)
     step = panels_in_block(batch * depth * panel * matrix.dtype.itemsize)
 
     def write(out: np.ndarray) -> None:
@@ -131,8 +131,8 @@ def panel_blocks(
     """What `pack_panels` gives, of weights [batch, digits of K, N] that are an input, from `start` on."""
     batch, *digits, columns = weights.shape
     full, rest = divmod(columns, panel)
-    tail, depth = -(-rest // width) * width, math.prod(digits)
-    pitch = depth * (full * panel + tail)
+    tail, depth = whole_vectors(rest, width), math.prod(digits)
+    pitch = depth * whole_vectors(columns, width)
     steps = dense_strides((*digits, 1))[:-1]
     whole = PackedBlock(
         (batch, full, *digits, panel),

@@ -138,6 +138,11 @@ def merge_taps(taps: Sequence[Tap]) -> tuple[Tap, ...]:
     return tuple(merged) or (Tap(1, 0),)
 
 
+def whole_vectors(count: int, width: int) -> int:
+    """So many elements rounded up to vectors of `width` lanes."""
+    return -(-count // width) * width
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """An extent cut into `count` nearly equal pieces: the first `larger` have `size + 1` elements, others `size`."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.templates.chosen import chosen_tile
-from relaylab.codegen.templates.problem import Problem, Split
+from relaylab.codegen.templates.problem import Problem, Split, whole_vectors
 
 SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
 FAR_BYTES = 1 << 20  # activations that are larger were pushed out of the second-level cache before they are read
@@ -167,16 +167,9 @@ def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
     return [(a * b, times * often) for a, times in first for b, often in second]
 
 
-def packed_columns(problem: Problem, schedule: Blocking, width: int) -> int:
-    """Columns of the packed weights of one batch member: whole panels, then whole vectors."""
-    full, rest = divmod(problem.columns, schedule.vectors * width)
-    return full * schedule.vectors * width + -(-rest // width) * width
-
-
 def packed_size(problem: Problem, target: CpuTarget) -> int:
-    """Elements of the packed weights of all batch members."""
-    columns = packed_columns(problem, schedule_contraction(problem, target), target.lanes(problem.dtype))
-    return problem.batch.extent * problem.depth * columns
+    """Elements of the packed weights of all batch members: whole panels, then whole vectors."""
+    return problem.batch.extent * problem.depth * whole_vectors(problem.columns, target.lanes(problem.dtype))
 
 
 def tile_count(problem: Problem, tile: tuple[int, int]) -> int:

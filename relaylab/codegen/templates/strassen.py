@@ -29,7 +29,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightElement, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
-from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, packed_columns, schedule_contraction
+from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
 FAR_SUM_CYCLES = 40.0  # per vector of the four sums where what is added comes from beyond the second-level cache
@@ -117,6 +117,5 @@ def strassen_blocks(problem: Problem, target: CpuTarget, weights: MemoryView) ->
 
         return element
 
-    pitch = depth * packed_columns(half_problem(problem), half_schedule(problem, target), width)
-    numbers = range(SEVEN)
-    return [block for k in numbers for block in panel_blocks(half, panel, width, factor(k), k * pitch)]
+    size, numbers = depth * columns, range(SEVEN)
+    return [block for k in numbers for block in panel_blocks(half, panel, width, factor(k), k * size)]

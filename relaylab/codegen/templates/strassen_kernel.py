@@ -15,7 +15,7 @@ from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts
-from relaylab.codegen.templates.schedule import packed_columns, plan_reasons
+from relaylab.codegen.templates.schedule import packed_size, plan_reasons
 from relaylab.codegen.templates.strassen import (
     SEVEN,
     SUPPLY,
@@ -327,8 +327,7 @@ class Strassen(ProductFamily):
         return StrassenLoops(problem, target, epilogue, parts).nest()
 
     def packed(self, problem: Problem, target: CpuTarget) -> int:
-        half, width = half_problem(problem), target.lanes(problem.dtype)
-        return SEVEN * half.depth * packed_columns(half, half_schedule(problem, target), width)
+        return SEVEN * packed_size(half_problem(problem), target)
 
     def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
         return pack_strassen(problem, target, matrix)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
+from relaylab.codegen.templates.problem import OutputAxis, Problem, Split, whole_vectors
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
 from relaylab.codegen.templates.schedule import Blocking, tile_count
 from relaylab.loop.expr import Axis, Const, ScalarExpr, Tensor, as_index, guard
@@ -102,7 +102,7 @@ class TileCells:
     def _pitch(self, site: TileSite) -> int:
         """The elements of a row of a tile: packed panels are as wide as whole vectors, and so are their sums."""
         packed = self.problem.weights.kind == "packed"
-        return self._vectors(site.columns) * self.width if packed else site.columns
+        return whole_vectors(site.columns, self.width) if packed else site.columns
 
     def _vectors(self, columns: int) -> int:
         return -(-columns // self.width)

@@ -18,13 +18,12 @@ from relaylab.codegen.templates.byte_products import interleaved
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, pack_panels, panel_blocks
-from relaylab.codegen.templates.problem import Problem
+from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
 from relaylab.codegen.templates.schedule import (
     FAR_BYTES,
     estimate,
-    packed_columns,
     packed_size,
     plan_reasons,
     schedule_contraction,
@@ -291,7 +290,7 @@ class TileLoops(TileCells):
 
     def _panel_start(self, site: TileSite) -> list[tuple[Place, int]]:
         p = self.problem
-        member = p.depth * packed_columns(p, self.schedule, self.width)
+        member = p.depth * whole_vectors(p.columns, self.width)
         return [(site.batch, member), (site.panel, p.depth * self.panel)]
 
     def _prefetch(self, site: TileSite, at: Sequence[Place], turns: int) -> Body:

@@ -36,8 +36,8 @@ from relaylab.codegen.templates.pack import (
     panel_blocks,
     panels_in_block,
 )
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap
-from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap, whole_vectors
+from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
 CACHED_POINTS = 640 << 10  # bytes of transformed weights that stay in a second-level cache
@@ -128,19 +128,18 @@ def point_problem(shape: WinogradShape) -> Problem:
 def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> Packing:
     """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them."""
     shape, width = winograd_shape(spec, m), target.lanes("float32")
-    panel = schedule_contraction(point_problem(shape), target).vectors * width
-    depth, columns, taps = shape.in_channels, shape.out_channels, TAPS[m] ** 2
-    pitch = depth * (columns + -(columns % panel) % width)
+    problem, depth, taps = point_problem(shape), shape.in_channels, TAPS[m] ** 2
+    panel = schedule_contraction(problem, target).vectors * width
     step = panel * panels_in_block(taps * depth * panel * weight.itemsize)
 
     def write(out: np.ndarray) -> None:
-        points = out.reshape(shape.points, pitch)
-        for first in range(0, columns, step):
+        points = out.reshape(shape.points, -1)
+        for first in range(0, shape.out_channels, step):
             part = WeightMatrix.of(_taps(weight[first : first + step], spec.strides[0], TAPS[m]))
             packed = pack_panels(part, panel, width).array().reshape(taps, -1)
             transform_weights(m, packed, points[:, first * depth : first * depth + packed.shape[1]])
 
-    return Packing(shape.points * pitch, weight.dtype, write)
+    return Packing(packed_size(problem, target), weight.dtype, write)
 
 
 def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
@@ -171,6 +170,6 @@ def winograd_blocks(spec: ConvSpec, m: int, target: CpuTarget, weights: MemoryVi
         return element
 
     one = MemoryView.dense((1, depth, columns))
-    pitch = depth * (columns + -(columns % panel) % width)
+    pitch = depth * whole_vectors(columns, width)
     points = [(row, column) for row in range(edge) for column in range(edge)]
     return [b for k, at in enumerate(points) for b in panel_blocks(one, panel, width, transformed(*at), k * pitch)]
