@@ -63,6 +63,11 @@ class ProgramParts:
         extra = apply("min", as_index(piece), as_index(split.larger)) if split.larger else 0
         return self.simplify(start + extra)
 
+    def stop(self, split: Split, piece: Place) -> ScalarExpr | None:
+        """The size of a piece, if it is not that of all."""
+        size = self.start(split, as_index(piece) + 1) - self.start(split, piece)
+        return self.simplify(size) if split.larger else None
+
     def blocked(self, name: str, block: Place, size: int, total: int, body: Callable[[Place], Body]) -> Body:
         """A loop over a block of tiles or panels, of which the last one may have fewer."""
         if size == 1:

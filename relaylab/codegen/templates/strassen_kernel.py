@@ -14,7 +14,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
-from relaylab.codegen.templates.program_parts import Place, ProgramParts
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import packed_size, plan_reasons
 from relaylab.codegen.templates.strassen import (
     SEVEN,
@@ -105,7 +105,7 @@ class StrassenLoops(TileLoops):
         self.group, block = self.item // self.blocks.count, self.item % self.blocks.count
         self.first = Local(parts.name("first"), INDEX)
         self.at_item: list[Statement] = [Define(self.first, parts.start(self.blocks, block))]
-        self.tiles_in_block = self._stop(self.blocks, block)
+        self.tiles_in_block = parts.stop(self.blocks, block)
         self.at_product: list[Statement] = []
         self._look_up_all()
 
@@ -169,14 +169,14 @@ class StrassenLoops(TileLoops):
                 *self._over_tiles(lambda tile: self._place(self.number, tile, panel)),
             ),
         )
-        over_panels = _loop(p, (*found, products), self._stop(self.groups, self.group))
+        over_panels = around((*found, products), (p,), "serial", (parts.stop(self.groups, self.group),))
         sums = self._over_tiles(self._sums_of_tile)
         return LoopNest(For(self.item, "serial", (*self.at_item, *sums, *over_panels)))
 
     def _over_tiles(self, body: Callable[[ScalarExpr], Body]) -> Body:
         """The tiles of a block."""
         t = self.parts.axis("t", self.blocks.sizes[0])
-        return _loop(t, body(self.parts.place([(self.first, 1), (t, 1)])), self.tiles_in_block)
+        return around(body(self.parts.place([(self.first, 1), (t, 1)])), (t,), "serial", (self.tiles_in_block,))
 
     def _slot(self, tile: Place) -> list[tuple[Place, int]]:
         """The number of a tile's first row in scratch."""
@@ -200,7 +200,7 @@ class StrassenLoops(TileLoops):
         make = lambda paired: lambda: self._sum_row((*outer, y, x), row, paired)
         halved = y if self.by_image_row else x
         body = parts.choose(halved, self.cut - 1, make(True), make(False)) if self.odd else make(True)()
-        return (*found, *_loop(b, body, self._stop(split, piece)))
+        return (*found, *around(body, (b,), "serial", (parts.stop(split, piece),)))
 
     def _sum_row(self, position: Sequence[Place], row: Sequence[tuple[Place, int]], paired: bool) -> Body:
         parts = self.parts
@@ -297,11 +297,6 @@ class StrassenLoops(TileLoops):
         most = site.sizes[1] if site.stops[1] is None else site.stops[1]
         rows = self.parts.simplify(apply("min", as_index(most), left))
         return (*biased, *self._finish(replace(there, stops=(None, rows)), sums))
-
-
-def _loop(axis: Axis, body: Body, stop: ScalarExpr | None) -> Body:
-    """A loop around a body, none of one turn."""
-    return (For(axis, "serial", body, stop=stop),) if axis.extent > 1 else body
 
 
 class Strassen(ProductFamily):

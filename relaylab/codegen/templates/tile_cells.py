@@ -62,11 +62,6 @@ class TileCells:
         p = self.problem
         return p.dtype == "float32" and p.depth >= 2 * PART_OF_SUM and p.taps[-1].count >= PART_OF_SUM // 2
 
-    def _stop(self, split: Split, piece: Place) -> ScalarExpr | None:
-        """The size of a piece, if it is not that of all."""
-        size = self.parts.start(split, as_index(piece) + 1) - self.parts.start(split, piece)
-        return self.parts.simplify(size) if split.larger else None
-
     def _registers(self, site: TileSite) -> Tensor:
         """Registers for the sums of a tile."""
         count = math.prod(site.sizes) * self._pitch(site)

@@ -144,7 +144,7 @@ class TileLoops(TileCells):
         """A tile whose sums are in memory: only its products depend on its size, all else are loops."""
         found: list[Statement] = []
         named = lambda name, stop: None if stop is None else as_index(self.parts.named(name, stop, found))
-        stops = [named("rows", self._stop(split, piece)) for split, piece in zip(self.splits, pieces)]
+        stops = [named("rows", self.parts.stop(split, piece)) for split, piece in zip(self.splits, pieces)]
         first, last = (split.sizes[0] for split in self.splits)
         site = replace(site, sizes=(first, last), stops=(stops[0], stops[1]))
         of = lambda sizes: self._in_parts(replace(site, sizes=sizes, stops=(None, None)))
@@ -196,7 +196,7 @@ class TileLoops(TileCells):
         if not self.problem.depth:
             return ()
         outer, last = self._outer_taps(), self.problem.taps[-1].count
-        return _nested(self._run(site, acc, outer, (0, last), self._unroll(site, last)), outer)
+        return around(self._run(site, acc, outer, (0, last), self._unroll(site, last)), outer, "serial")
 
     def _unroll(self, site: TileSite, count: int) -> int:
         """How many of so many steps are a turn of their loop; one of about this size that leaves no rest is taken."""
@@ -227,7 +227,7 @@ class TileLoops(TileCells):
         body = around(partial(as_index(turn(part)) * length, length), (part,), "serial")
         if rest := last % length:
             body = (*body, *partial(last - rest, rest))
-        return _nested(body, outer)
+        return around(body, outer, "serial")
 
     def _run(self, site: TileSite, acc: Tensor, outer: Sequence[Axis], turns: tuple[Place, int], by: int) -> Body:
         """So many turns of the innermost tap from a first one on, `by` of them in a turn of the loop."""
@@ -339,13 +339,6 @@ class TileLoops(TileCells):
         position = [at for _, at in self._spots(site, turn(a), turn(b))]
         store = self.parts.sent(self.problem, self.epilogue, position, self._column(site, c), value)
         return store.buffer, store.address, store.value
-
-
-def _nested(body: Body, axes: Sequence[Axis]) -> Body:
-    """Loops around a body."""
-    for axis in reversed(axes):
-        body = (For(axis, "serial", body),)
-    return body
 
 
 class Tiles(ProductFamily):

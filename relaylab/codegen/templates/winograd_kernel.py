@@ -57,8 +57,7 @@ class WinogradLoops:
         block = parts.axis("block", shape.blocks.count)
         start: list[Statement] = []
         first = parts.named("first", parts.start(shape.blocks, block), start)
-        size = parts.simplify(parts.start(shape.blocks, block + 1) - parts.start(shape.blocks, block))
-        stop = size if shape.blocks.larger else None
+        stop = parts.stop(shape.blocks, block)
 
         def tiles(step: Step) -> For:
             t = parts.axis("t", shape.block)
