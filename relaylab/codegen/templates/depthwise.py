@@ -157,12 +157,10 @@ class DepthwiseLoops:
         """All rows of the kernel: written out with the weights in registers, or loops that read them row by row."""
         parts, (*leading, taps) = self.parts, self.spec.kernel
         axes = [parts.axis("k", extent) for extent in leading]
-        number: ScalarExpr = as_index(0)
-        for axis in axes:
-            number = number * axis.extent + turn(axis)
+        first = parts.number([*map(turn, axes), 0], self.spec.kernel)
         if self.resident:
-            return around(self._products(tile, axes, acc, weights, parts.place([(number, taps)])), axes, "unrolled")
-        own = self._weights(weights, taps, parts.place([(number, taps)]), tile.channel, tile.lanes)
+            return around(self._products(tile, axes, acc, weights, first), axes, "unrolled")
+        own = self._weights(weights, taps, first, tile.channel, tile.lanes)
         return around((own, *self._products(tile, axes, acc, weights, 0)), axes, "serial")
 
     def _products(self, tile: PixelTile, rows: Sequence[Axis], acc: Tensor, weights: Tensor, first: Place) -> Body:

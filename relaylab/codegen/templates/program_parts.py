@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from relaylab.codegen.kernels.kernel import dense_strides
 from relaylab.codegen.templates.epilogue import Epilogue, broadcast_view
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
@@ -56,6 +57,10 @@ class ProgramParts:
     def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
         """start + the sum of index * step."""
         return self.simplify.sum(terms, start)
+
+    def number(self, places: Sequence[Place], extents: Sequence[int]) -> ScalarExpr:
+        """The row-major position in a box, whose coordinates `split_place` gives."""
+        return self.place([*zip(places, dense_strides(tuple(extents)))])
 
     def start(self, split: Split, piece: Place) -> ScalarExpr:
         """Where a piece begins."""

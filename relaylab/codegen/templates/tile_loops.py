@@ -243,10 +243,7 @@ class TileLoops(TileCells):
         parts, taps = self.parts, self.problem.taps
         k = parts.axis("u", turns)
         here = [*at[:-1], as_index(at[-1]) + turn(k)]
-        number: ScalarExpr = as_index(0)
-        for tap, index in zip(taps, here):
-            number = number * tap.count + index
-
+        number = parts.number(here, [tap.count for tap in taps])
         pitch = self._pitch(site)
         if pitch not in self.rows:
             self.rows[pitch] = parts.private("registers", "b", pitch, acc.dtype)
@@ -297,9 +294,7 @@ class TileLoops(TileCells):
         """What is asked for while some steps are done."""
         start, first, step = self._ahead(site)
         size = item_bytes(self.problem.dtype)
-        number: ScalarExpr = as_index(0)
-        for tap, index in zip(self.problem.taps, at):
-            number = number * tap.count + index
+        number = self.parts.number(at, [tap.count for tap in self.problem.taps])
         # Every line exactly once over all tiles: fewer lose most of the gain, more cost loads (49 x 512 x 4608:
         # 65 to 87 % of peak).
         terms = [*start, (number, step)]
