@@ -17,18 +17,23 @@ WORD = 4
 FACTORS = ("uint8", "int8", "int32")  # of input, weights and sums
 
 
-def in_words(problem: Problem) -> Problem | None:
-    """A contraction of bytes, all steps in bytes, as one of words; None where words do not lie evenly."""
+def in_words(problem: Problem) -> Problem:
+    """A contraction of bytes, all steps in bytes, as one of words; any other, or one of uneven words, as it is."""
     steps = [problem.x_start, problem.batch.x, *(axis.x for axis in problem.rows)]
     steps += [tap.x for tap in problem.taps[:-1]]
     inner = problem.taps[-1]
-    if inner.x != 1 or inner.count % WORD or any(step % WORD for step in steps):
-        return None
+    if problem.dtype != FACTORS[0] or inner.x != 1 or inner.count % WORD or any(step % WORD for step in steps):
+        return problem
     shorter = lambda axis: replace(axis, x=axis.x // WORD)
     rows: tuple[OutputAxis, ...] = tuple(map(shorter, problem.rows))
     taps = (*(Tap(t.count, t.x // WORD) for t in problem.taps[:-1]), Tap(inner.count // WORD, 1))
     start = problem.x_start // WORD
     return replace(problem, dtype="int32", batch=shorter(problem.batch), rows=rows, taps=taps, x_start=start, word=WORD)
+
+
+def uneven_words(problem: Problem) -> str:
+    """Why bytes were left as they are; empty for anything else."""
+    return "bytes that do not lie in words of four" if problem.dtype == FACTORS[0] else ""
 
 
 def interleaved(matrix: WeightMatrix) -> WeightMatrix:

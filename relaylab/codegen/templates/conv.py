@@ -15,9 +15,9 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence
-from relaylab.codegen.templates.byte_products import FACTORS, in_words
+from relaylab.codegen.templates.byte_products import FACTORS, in_words, uneven_words
 from relaylab.codegen.templates.chosen import CHOICES
-from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, missing_halo, unfit
+from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightPacking, conv_matrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
@@ -40,17 +40,12 @@ def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:
 @lru_cache(maxsize=1024)
 def conv_problem(spec: ConvSpec) -> Problem:
     """The convolution as a contraction."""
-    plain = _plain_problem(spec)
-    return (in_words(plain) or plain) if spec.data.dtype == FACTORS[0] else plain
-
-
-def _plain_problem(spec: ConvSpec) -> Problem:
     data = spec.data
     taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, data.strides[1:-1], spec.dilation)]
     taps.append(Tap(spec.in_channels, data.strides[-1]))
     start = data.offset - sum(p * x for p, x in zip(spec.padding, data.strides[1:-1]))
     member = UNIT if spec.groups == 1 else OutputAxis(spec.groups, spec.in_channels * data.strides[-1], 0)
-    return Problem(
+    found = Problem(
         data.dtype,
         spec.out.dtype,
         member,
@@ -66,6 +61,7 @@ def _plain_problem(spec: ConvSpec) -> Problem:
         minimal=spec.minimal,
         weights=Weights(constant=spec.weight is None),
     )
+    return in_words(found)
 
 
 class Direct(ConvolutionFamily):
@@ -79,8 +75,7 @@ class Direct(ConvolutionFamily):
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
         if spec.data.dtype != FACTORS[0] or spec.weight is not None:
             return super().declines(spec, target)
-        reason = unfit(spec) or missing_halo(spec.data, self.reads(spec))
-        return reason or ("" if in_words(_plain_problem(spec)) else "bytes that do not lie in words of four")
+        return self.unfit(spec) or uneven_words(conv_problem(spec))
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
         return product_cycles(conv_problem(spec), target) + self.packing_cycles(spec, target)

@@ -73,15 +73,6 @@ def needed_halo(spec: ConvSpec) -> Halo:
     return (*found, (0, 0))
 
 
-def missing_halo(data: MemoryView, needed: Halo) -> str:
-    """The first axis of the data with fewer zeros around it than needed, in words; empty when there are enough."""
-    for axis, (before, after) in enumerate(needed):
-        have = data.halo_of(axis)
-        if before > have[0] or after > have[1]:
-            return f"a halo of {have} where axis {axis} needs {(before, after)}"
-    return ""
-
-
 class ConvolutionFamily(KernelFamily[ConvSpec]):
     """One way to compute convolutions: its kernels, and how it lays out their weights.
 
@@ -102,10 +93,20 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
         return self.reads(spec)
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        """What any family declines: another dtype, an empty extent, groups that divide nothing, too few zeros."""
-        if spec.data.dtype not in DTYPES:
-            return f"dtype {spec.data.dtype}"
-        return unfit(spec) or missing_halo(spec.data, self.reads(spec))
+        """What any family declines: another dtype, and what is `unfit`."""
+        return self.unfit(spec) if spec.data.dtype in DTYPES else f"dtype {spec.data.dtype}"
+
+    def unfit(self, spec: ConvSpec) -> str:
+        """Why none computes it in any dtype: an empty extent, groups that divide nothing, too few zeros."""
+        if 0 in (*spec.out.shape, *spec.kernel, spec.data.shape[-1]):
+            return "an empty extent"
+        if spec.data.shape[-1] % spec.groups or spec.out.shape[-1] % spec.groups:
+            return "channels that the groups do not divide"
+        for axis, needed in enumerate(self.reads(spec)):
+            have = spec.data.halo_of(axis)
+            if needed[0] > have[0] or needed[1] > have[1]:
+                return f"a halo of {have} where axis {axis} needs {needed}"
+        return ""
 
     def build(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
         """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
@@ -150,15 +151,6 @@ def merged_digits(axes: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], tup
             count *= merged.pop()[0]
         merged.append((count, step))
     return tuple(n for n, _ in merged), tuple(step for _, step in merged)
-
-
-def unfit(spec: ConvSpec) -> str:
-    """Why no kernel computes the convolution; empty when one may."""
-    if 0 in (*spec.out.shape, *spec.kernel, spec.data.shape[-1]):
-        return "an empty extent"
-    if spec.data.shape[-1] % spec.groups or spec.out.shape[-1] % spec.groups:
-        return "channels that the groups do not divide"
-    return ""
 
 
 CONVOLUTIONS = FamilyTable[ConvSpec, ConvolutionFamily]()

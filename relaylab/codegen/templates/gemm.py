@@ -14,7 +14,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
-from relaylab.codegen.templates.byte_products import FACTORS, in_words
+from relaylab.codegen.templates.byte_products import FACTORS, in_words, uneven_words
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
@@ -56,17 +56,12 @@ def supports_gemm(spec: GemmSpec) -> str:
         return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
     if 0 in (*spec.out.shape, spec.a.shape[2]):
         return "an empty extent"
-    return "" if not bytes_ or in_words(_plain_problem(spec)) else "bytes that do not lie in words of four"
+    return uneven_words(gemm_problem(spec))
 
 
 @lru_cache(maxsize=1024)
 def gemm_problem(spec: GemmSpec) -> Problem:
     """The matrix product as a contraction."""
-    plain = _plain_problem(spec)
-    return (in_words(plain) or plain) if spec.a.dtype == FACTORS[0] else plain
-
-
-def _plain_problem(spec: GemmSpec) -> Problem:
     batch, m, n = spec.out.shape
     rows = [OutputAxis(m, spec.a.strides[1], spec.out.strides[1], 0, (m,))]
     a_step = spec.a.strides[0] if spec.a.shape[0] > 1 else 0
@@ -82,7 +77,7 @@ def _plain_problem(spec: GemmSpec) -> Problem:
         worth = m >= GATHERED_ROWS and spec.b.bytes > GATHERED_BYTES * spec.b.shape[0]
         kind = "rows" if n_step == 1 and not worth else "gathered"
         weights = Weights(kind, spec.b.offset, k_step, n_step)
-    return Problem(
+    found = Problem(
         spec.a.dtype,
         spec.out.dtype,
         member,
@@ -96,6 +91,7 @@ def _plain_problem(spec: GemmSpec) -> Problem:
         choices=spec.choices,
         minimal=spec.minimal,
     )
+    return in_words(found)
 
 
 def gemm(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> Kernel:
