@@ -19,7 +19,7 @@ from relaylab.codegen.templates.byte_products import FACTORS, in_words, uneven_w
 from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, WeightPacking, conv_matrix
+from relaylab.codegen.templates.pack import Packing, WeightPacking, tap_matrix
 from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.product_family import (
     contractions,
@@ -30,38 +30,42 @@ from relaylab.codegen.templates.product_family import (
 )
 
 
-def pixel_axes(spec: ConvSpec, steps: Sequence[int]) -> list[OutputAxis]:
-    """The batch and output pixel axes; a step along a spatial axis moves the input by `steps` elements of it."""
-    batch = OutputAxis(spec.out.shape[0], spec.data.strides[0], spec.out.strides[0], 0, spec.out.shape[:1])
-    spatial = zip(spec.out.shape[1:-1], spec.data.strides[1:-1], spec.out.strides[1:-1], steps)
-    return [batch, *(OutputAxis(n, x * step, o, 0, (n,)) for n, x, o, step in spatial)]
+def contraction_of(
+    spec: ConvSpec, pixels: Sequence[OutputAxis], taps: Sequence[Tap], corner: int, first: int = 0, start: int = 0
+) -> Problem:
+    """The sums over some taps and all input channels, for some pixels of every image.
+
+    The first tap of the first pixel is `corner` elements from where the data begin, its result `first` from where the
+    output does, and its weight `start` from where the packed ones do.
+    """
+    data, out = spec.data, spec.out
+    images = OutputAxis(out.shape[0], data.strides[0], out.strides[0], 0, out.shape[:1])
+    return Problem(
+        data.dtype,
+        out.dtype,
+        UNIT if spec.groups == 1 else OutputAxis(spec.groups, spec.in_channels * data.strides[-1], 0),
+        merge_axes([images, *pixels]),
+        merge_taps([*taps, Tap(spec.in_channels, data.strides[-1])]),
+        spec.out_channels,
+        channel=spec.out_channels,
+        channels=out.shape[-1],
+        x_start=data.offset + corner,
+        out_start=out.offset + first,
+        out_column=out.strides[-1],
+        choices=spec.choices,
+        minimal=spec.minimal,
+        weights=Weights(start=start, constant=spec.weight is None),
+    )
 
 
 @lru_cache(maxsize=1024)
 def conv_problem(spec: ConvSpec) -> Problem:
     """The convolution as a contraction."""
-    data = spec.data
-    taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, data.strides[1:-1], spec.dilation)]
-    taps.append(Tap(spec.in_channels, data.strides[-1]))
-    start = data.offset - sum(p * x for p, x in zip(spec.padding, data.strides[1:-1]))
-    member = UNIT if spec.groups == 1 else OutputAxis(spec.groups, spec.in_channels * data.strides[-1], 0)
-    found = Problem(
-        data.dtype,
-        spec.out.dtype,
-        member,
-        merge_axes(pixel_axes(spec, spec.strides)),
-        merge_taps(taps),
-        spec.out_channels,
-        channel=spec.out_channels,
-        channels=spec.out.shape[-1],
-        x_start=start,
-        out_start=spec.out.offset,
-        out_column=spec.out.strides[-1],
-        choices=spec.choices,
-        minimal=spec.minimal,
-        weights=Weights(constant=spec.weight is None),
-    )
-    return in_words(found)
+    steps = spec.data.strides[1:-1]
+    spatial = zip(spec.out.shape[1:-1], steps, spec.strides, spec.out.strides[1:-1])
+    pixels = [OutputAxis(n, x * s, o, 0, (n,)) for n, x, s, o in spatial]
+    taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, steps, spec.dilation)]
+    return in_words(contraction_of(spec, pixels, taps, -sum(p * x for p, x in zip(spec.padding, steps))))
 
 
 class Direct(ConvolutionFamily):
@@ -84,13 +88,12 @@ class Direct(ConvolutionFamily):
         return product_reasons(conv_problem(spec), target)
 
     def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
-        problem = conv_problem(spec)
-        weights = problem.depth * problem.columns * spec.groups * spec.data.itemsize
-        traffic = spec.data.bytes + weights + spec.out.bytes
-        return KernelSequence((contractions("conv", (problem,), target, epilogue, spec.roles, traffic),))
+        problems = (conv_problem(spec),)
+        return KernelSequence((contractions("conv", problems, target, epilogue, spec.roles, spec.bytes),))
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-        return pack_weights(conv_problem(spec), target, conv_matrix(weight, spec.groups))
+        grouped = weight.reshape(spec.groups, spec.out_channels, *weight.shape[1:])
+        return pack_weights(conv_problem(spec), target, tap_matrix(grouped))
 
     def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
         return packing_of(conv_problem(spec), target)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -24,11 +24,12 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.templates.chosen import CHOICES
+from relaylab.codegen.templates.conv import contraction_of
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import generation
-from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking, tap_matrix
+from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
 from relaylab.codegen.templates.winograd_kernel import MINIMAL, MinimalFiltering
 
@@ -92,51 +93,16 @@ def transpose_problems(spec: ConvSpec, target: CpuTarget) -> list[Problem]:
 
 
 def _problem(spec: ConvSpec, combination: tuple[Phase, ...], start: int) -> Problem:
-    data, out = spec.data, spec.out
-    rows, taps, origin, target = [OutputAxis(out.shape[0], data.strides[0], out.strides[0], 0, out.shape[:1])], [], 0, 0
+    out, corner, target = spec.out, 0, 0
+    pixels, taps = list[OutputAxis](), list[Tap]()
     for axis, (phase, stride) in enumerate(zip(combination, spec.strides), start=1):
-        x, o = data.strides[axis], out.strides[axis]
-        rows.append(OutputAxis(phase.count, x, o * stride, 0, (out.shape[axis],), stride, phase.first))
+        x, o = spec.data.strides[axis], out.strides[axis]
+        pixels.append(OutputAxis(phase.count, x, o * stride, 0, (out.shape[axis],), stride, phase.first))
         taps.append(Tap(phase.taps, -phase.back * x))
-        origin += phase.source * x
+        corner += phase.source * x
         target += phase.first * o
-    taps.append(Tap(spec.in_channels, data.strides[-1]))
-    member = UNIT if spec.groups == 1 else OutputAxis(spec.groups, spec.in_channels * data.strides[-1], 0)
-    return Problem(
-        data.dtype,
-        out.dtype,
-        member,
-        merge_axes(rows),
-        merge_taps(taps),
-        spec.out_channels,
-        channel=spec.out_channels,
-        channels=out.shape[-1],
-        x_start=data.offset + origin,
-        out_start=out.offset + target,
-        out_column=out.strides[-1],
-        weights=Weights(start=start, constant=spec.weight is None),
-        choices=spec.choices,
-    )
-
-
-def _packed_phases(spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Iterator[Packing]:
-    in_channels = weight.shape[0] // spec.groups
-    grouped = weight.reshape(spec.groups, in_channels, *weight.shape[1:])
-    for combination, problem in _problems(spec, target):
-        cut = tuple(slice(p.tap, p.tap + p.every * p.taps, p.every) if p.taps else slice(0) for p in combination)
-        phase = grouped[(slice(None),) * 3 + cut]
-        shape = (spec.groups, problem.depth, problem.columns)
-        yield pack_weights(problem, target, WeightMatrix(shape, weight.dtype, _columns(phase)))
-
-
-def _columns(phase: np.ndarray) -> Callable[[int, int], np.ndarray]:
-    """What gives columns of [groups, C / groups, OC / groups, *kernel] as [groups, *kernel x C / groups, columns]."""
-
-    def columns(first: int, last: int) -> np.ndarray:
-        taps = np.moveaxis(phase[:, :, first:last], (1, 2), (-2, -1))
-        return taps.reshape(len(phase), -1, last - first)
-
-    return columns
+    exact = replace(spec, minimal=False)  # what has fewer products is another family
+    return contraction_of(exact, pixels, taps, corner, target, start)
 
 
 class Transposed(ConvolutionFamily):
@@ -172,12 +138,15 @@ class Transposed(ConvolutionFamily):
 
     def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
         problems = transpose_problems(spec, target)
-        weights = math.prod(spec.kernel) * spec.data.shape[-1] * spec.out.shape[-1] // spec.groups * spec.data.itemsize
-        traffic = spec.data.bytes + weights + spec.out.bytes
-        return KernelSequence((contractions("conv_transpose", problems, target, epilogue, spec.roles, traffic),))
+        return KernelSequence((contractions("conv_transpose", problems, target, epilogue, spec.roles, spec.bytes),))
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-        return Packing.joined([*_packed_phases(spec, target, weight)])
+        grouped = weight.reshape(spec.groups, spec.in_channels, *weight.shape[1:]).swapaxes(1, 2)
+        packed = []
+        for combination, problem in _problems(spec, target):
+            cut = (slice(p.tap, p.tap + p.every * p.taps, p.every) for p in combination)
+            packed.append(pack_weights(problem, target, tap_matrix(grouped[(..., *cut)])))
+        return Packing.joined(packed)
 
     def matrix(self, weight: MemoryView, spec: ConvSpec) -> MemoryView:
         """Weights [C, OC / groups, *kernel] as [groups, *kernel, C / groups, OC / groups]."""

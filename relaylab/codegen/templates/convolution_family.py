@@ -5,6 +5,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -56,6 +57,12 @@ class ConvSpec:
     def out_channels(self) -> int:
         """Output channels of one group."""
         return self.out.shape[-1] // self.groups
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the data, the weights and the results."""
+        weights = math.prod(self.kernel) * self.in_channels * self.out.shape[-1] * self.data.itemsize
+        return self.data.bytes + weights + self.out.bytes
 
     def anywhere(self) -> ConvSpec:
         """The same with as many zeros around its data as one may want."""

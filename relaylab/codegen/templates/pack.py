@@ -209,13 +209,12 @@ def panels_in_block(nbytes: int) -> int:
     return max(1, BLOCK // max(1, nbytes))
 
 
-def conv_matrix(weight: np.ndarray, groups: int) -> WeightMatrix:
-    """[OC, IC / groups, *kernel] as [group, *kernel x IC / groups, OC / groups]."""
-    out_channels = weight.shape[0] // groups
-    grouped = weight.reshape(groups, out_channels, *weight.shape[1:])
+def tap_matrix(weight: np.ndarray) -> WeightMatrix:
+    """[group, OC / groups, IC / groups, *kernel] as [group, *kernel x IC / groups, OC / groups]."""
+    groups, out_channels, *inner = weight.shape
 
     def columns(first: int, last: int) -> np.ndarray:
-        taps = np.moveaxis(grouped[:, first:last], (1, 2), (-1, -2))  # group, *kernel, IC, OC
+        taps = np.moveaxis(weight[:, first:last], (1, 2), (-1, -2))  # group, *kernel, IC, OC
         return taps.reshape(groups, -1, last - first)
 
-    return WeightMatrix((groups, math.prod(weight.shape[1:]), out_channels), weight.dtype, columns)
+    return WeightMatrix((groups, math.prod(inner), out_channels), weight.dtype, columns)
