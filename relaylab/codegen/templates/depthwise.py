@@ -23,7 +23,7 @@ from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, Convolut
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking
 from relaylab.codegen.templates.problem import Split, whole_vectors
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place
 from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
@@ -75,7 +75,7 @@ class DepthwiseLoops:
         body = list[Statement]()
         for count, size, first in self._tiles():
             tile = parts.axis("tile", count)
-            position = (*line, parts.place([(turn(tile), size)], first))
+            position = (*line, parts.place([(tile, size)], first))
             body += around(over_channels(position, size), (tile,), "serial")
         return LoopNest(For(item, "serial", (*start, *body)))
 
@@ -104,8 +104,8 @@ class DepthwiseLoops:
         """The weights of so many taps from the first on, in registers."""
         parts, pitch = self.parts, whole_vectors(self.channels, self.width)
         t, c = parts.axis("t", taps), parts.axis("c", lanes)
-        value = Load(parts.buffers["weight0"], (parts.place([(first, pitch), (turn(t), pitch), (channel, 1), (c, 1)]),))
-        return self._vectors((t,), c, into, parts.place([(turn(t), lanes), (c, 1)]), value)
+        value = Load(parts.buffers["weight0"], (parts.place([(first, pitch), (t, pitch), (channel, 1), (c, 1)]),))
+        return self._vectors((t,), c, into, parts.place([(t, lanes), (c, 1)]), value)
 
     def _vectors(
         self, axes: Sequence[Axis], lane: Axis, buffer: Tensor, address: ScalarExpr, value: ScalarExpr
@@ -123,7 +123,7 @@ class DepthwiseLoops:
         acc = parts.private("registers", "acc", tile.pixels * lanes, self.dtype)
         p, c = parts.axis("p", tile.pixels), parts.axis("c", lanes)
         bias = parts.begin(self.epilogue, parts.place([(tile.channel, 1), (c, 1)]), self.dtype)
-        start = self._vectors((p,), c, acc, parts.place([(turn(p), lanes), (c, 1)]), bias)
+        start = self._vectors((p,), c, acc, parts.place([(p, lanes), (c, 1)]), bias)
         return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), self._result(tile, acc))
 
     def _ahead(self, tile: PixelTile) -> Body:
@@ -157,7 +157,7 @@ class DepthwiseLoops:
         """All rows of the kernel: written out with the weights in registers, or loops that read them row by row."""
         parts, (*leading, taps) = self.parts, self.spec.kernel
         axes = [parts.axis("k", extent) for extent in leading]
-        first = parts.number([*map(turn, axes), 0], self.spec.kernel)
+        first = parts.number([*axes, 0], self.spec.kernel)
         if self.resident:
             return around(self._products(tile, axes, acc, weights, first), axes, "unrolled")
         own = self._weights(weights, taps, first, tile.channel, tile.lanes)
@@ -170,9 +170,9 @@ class DepthwiseLoops:
         gap = min(self.spec.dilation[-1], span)  # from a tap's columns to those of the next, of what is read
         row = parts.private("registers", "x", (span + (taps - 1) * gap) * lanes, self.dtype)
         p, t, c = (parts.axis(name, n) for name, n in (("p", tile.pixels), ("t", taps), ("c", lanes)))
-        cell = parts.place([(turn(p), lanes), (c, 1)])
-        x = Load(row, (parts.place([(turn(p), stride * lanes), (turn(t), gap * lanes), (c, 1)]),))
-        w = Load(weights, (parts.place([(first, lanes), (turn(t), lanes), (c, 1)]),))
+        cell = parts.place([(p, lanes), (c, 1)])
+        x = Load(row, (parts.place([(p, stride * lanes), (t, gap * lanes), (c, 1)]),))
+        w = Load(weights, (parts.place([(first, lanes), (t, lanes), (c, 1)]),))
         # Taps outside: one vector of weights is alive. With a stride, pixels share few columns: more of those would be.
         order = (t, p) if stride == 1 else (p, t)
         products = self._vectors(order, c, acc, cell, Load(acc, (cell,)) + x * w)
@@ -185,10 +185,10 @@ class DepthwiseLoops:
         spec, parts, steps = self.spec, self.parts, self.spec.data.strides
         t, q, c = (parts.axis(name, n) for name, n in zip("tqc", (*counts, tile.lanes)))
         terms = self._place_of(tile)
-        terms += [(turn(k), d * step) for k, d, step in zip((*rows, t), spec.dilation, steps[1:])]
-        terms += [(turn(q), steps[-2]), (tile.channel, steps[-1]), (c, steps[-1])]
+        terms += [(k, d * step) for k, d, step in zip((*rows, t), spec.dilation, steps[1:])]
+        terms += [(q, steps[-2]), (tile.channel, steps[-1]), (c, steps[-1])]
         value = Load(parts.buffers["in0"], (parts.place(terms, self._start()),))
-        cell = parts.place([(turn(t), counts[1] * tile.lanes), (turn(q), tile.lanes), (c, 1)])
+        cell = parts.place([(t, counts[1] * tile.lanes), (q, tile.lanes), (c, 1)])
         return self._vectors((t, q), c, row, cell, value)
 
     def _result(self, tile: PixelTile, acc: Tensor) -> Statement:
@@ -196,8 +196,8 @@ class DepthwiseLoops:
         parts, out = self.parts, self.spec.out
         p, c = parts.axis("p", tile.pixels), parts.axis("c", tile.lanes)
         channel = parts.place([(tile.channel, 1), (c, 1)])
-        spot = [*tile.position[:-1], parts.place([(tile.position[-1], 1), (turn(p), 1)]), channel]
-        sums = Load(acc, (parts.place([(turn(p), tile.lanes), (c, 1)]),))
+        spot = [*tile.position[:-1], parts.place([(tile.position[-1], 1), (p, 1)]), channel]
+        sums = Load(acc, (parts.place([(p, tile.lanes), (c, 1)]),))
         value = parts.finished(self.epilogue, sums, [((n,), as_index(at)) for n, at in zip(out.shape, spot)])
         return self._vectors((p,), c, parts.buffers["out0"], parts.place([*zip(spot, out.strides)], out.offset), value)
 

@@ -18,7 +18,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import Blocking, overlapped, size_of, step_cycles, tile_count
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TileLoops
@@ -61,7 +61,7 @@ class DotLoops(TileLoops):
         sums = parts.private("registers", "sums", results * width, p.dtype)
         acc = parts.private("registers", "acc", results, p.dtype)
         n, c = parts.axis("n", results), parts.axis("c", width)
-        start = Store(sums, parts.place([(turn(n), width), (c, 1)]), Const(0, p.dtype))
+        start = Store(sums, parts.place([(n, width), (c, 1)]), Const(0, p.dtype))
         zeros = around((For(c, "vectorized", (start,)),), (n,), "unrolled")
         body = (*zeros, *self._reduction(site, sums), *self._together(sums, acc))
         if self.epilogue.bias is not None:
@@ -77,12 +77,12 @@ class DotLoops(TileLoops):
         parts, dtype = self.parts, self.problem.dtype
         n, c = parts.axis("n", acc.shape[0]), parts.axis("c", self.width)
         total = Local(parts.name("total"), dtype)
-        lanes = Accumulate(total, "sum", Load(sums, (parts.place([(turn(n), self.width), (c, 1)]),)))
+        lanes = Accumulate(total, "sum", Load(sums, (parts.place([(n, self.width), (c, 1)]),)))
         # -0.0 is the identity of addition: +0.0 would turn a sum of -0.0 into +0.0.
         whole = (
             Define(total, Const(-0.0, dtype)),
             For(c, "vectorized", (lanes,)),
-            Store(acc, as_index(turn(n)), total),
+            Store(acc, parts.place([(n, 1)]), total),
         )
         return around(whole, (n,), "unrolled")
 
@@ -92,12 +92,11 @@ class DotLoops(TileLoops):
         whole, rest = divmod(last.count, self.width)
         axes = [self.parts.axis("k", tap.count) for tap in outer]
         block = self.parts.axis("k", whole)
-        at = [turn(axis) for axis in axes]
         body: Body = ()
         if whole:
-            body = around(self._products(site, acc, (*at, turn(block)), self.width), (block,), "serial")
+            body = around(self._products(site, acc, (*axes, block), self.width), (block,), "serial")
         if rest:
-            body = (*body, *self._products(site, acc, (*at, whole), rest))
+            body = (*body, *self._products(site, acc, (*axes, whole), rest))
         return around(body, axes, "serial")
 
     def _products(self, site: TileSite, acc: Tensor, at: Sequence[Place], real: int) -> Body:
@@ -105,21 +104,21 @@ class DotLoops(TileLoops):
         parts, p, width = self.parts, self.problem, self.width
         n, c = parts.axis("n", p.columns), parts.axis("c", width)
         depth = padded_depth(p, width)
-        terms = [(site.batch, depth * p.columns), (turn(n), depth), (at[-1], width), (c, 1)]
+        terms = [(site.batch, depth * p.columns), (n, depth), (at[-1], width), (c, 1)]
         step = whole_vectors(p.taps[-1].count, width)
         for index, tap in zip(at[-2::-1], p.taps[-2::-1]):
             terms.append((index, step))
             step *= tap.count
         weights = parts.private("registers", "b", p.columns * width, p.dtype)
         value = Load(parts.buffers["w"], (parts.place(terms, p.weights.start),))
-        store = Store(weights, parts.place([(turn(n), width), (c, 1)]), value)
+        store = Store(weights, parts.place([(n, width), (c, 1)]), value)
         return (*around((For(c, "vectorized", (store,)),), (n,), "unrolled"), *self._rows(site, acc, weights, at, real))
 
     def _rows(self, site: TileSite, acc: Tensor, weights: Tensor, at: Sequence[Place], real: int) -> Body:
         parts, p, width = self.parts, self.problem, self.width
         row, x = parts.axis("r", site.sizes[1]), parts.private("registers", "x", width, p.dtype)
         c = parts.axis("c", width)
-        spot = (*site.position[:-1], as_index(site.position[-1]) + turn(row))
+        spot = (*site.position[:-1], as_index(site.position[-1]) + row)
         terms = [(site.batch, p.batch.x), *((i, axis.x) for i, axis in zip(spot, p.rows))]
         terms += [(i, tap.x) for i, tap in zip(at[:-1], p.taps)]
         value: ScalarExpr = Load(parts.buffers["x"], (parts.place([*terms, (at[-1], width), (c, 1)], p.x_start),))
@@ -127,8 +126,8 @@ class DotLoops(TileLoops):
             value = guard(c < real, value, Const(0, p.dtype))
         load = For(c, "vectorized", (Store(x, c, value),))
         n, lane = parts.axis("n", p.columns), parts.axis("c", width)
-        cell = parts.place([(turn(row), p.columns * width), (turn(n), width), (lane, 1)])
-        weight = Load(weights, (parts.place([(turn(n), width), (lane, 1)]),))
+        cell = parts.place([(row, p.columns * width), (n, width), (lane, 1)])
+        weight = Load(weights, (parts.place([(n, width), (lane, 1)]),))
         product = Store(acc, cell, Load(acc, (cell,)) + Load(x, (as_index(lane),)) * weight)
         products = around((For(lane, "vectorized", (product,)),), (n,), "unrolled")
         return around((load, *products), (row,), "unrolled")

@@ -147,18 +147,16 @@ def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -
 
 
 def around(body: Body, axes: Sequence[Axis], kind: str, stops: Sequence[ScalarExpr | None] = ()) -> Body:
-    """Loops around a body, which end at `stops`; none of one turn, and nothing where one has no turn."""
+    """Loops around a body, which end at `stops`; none of one turn, and nothing where one has no turn.
+
+    What was simplified in the body knows no axis of one turn.
+    """
     for axis, stop in reversed([*zip_longest(axes, stops)]):
         if axis.extent == 0:
             return ()
         if axis.extent > 1 or stop is not None:
             body = (For(axis, kind, body, stop=stop),)
     return body
-
-
-def turn(axis: Axis) -> Place:
-    """The turn of a loop; a loop of one turn is not written."""
-    return axis if axis.extent > 1 else 0
 
 
 def split_place(position: Place, extents: Sequence[int]) -> list[Place]:

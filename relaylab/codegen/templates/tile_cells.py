@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Split, whole_vectors
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, turn
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import Blocking, tile_count
 from relaylab.loop.expr import Axis, Const, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import For, Statement, Store
@@ -105,7 +105,7 @@ class TileCells:
     def _cell(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
         """The place of an element in its tile."""
         pitch = self._pitch(site)
-        terms = [(turn(a), site.sizes[1] * pitch), (turn(b), pitch), (c, 1)]
+        terms = [(a, site.sizes[1] * pitch), (b, pitch), (c, 1)]
         return self.parts.place(terms)
 
     def _held(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:

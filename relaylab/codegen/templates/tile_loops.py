@@ -20,7 +20,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place, turn
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place
 from relaylab.codegen.templates.schedule import (
     FAR_BYTES,
     estimate,
@@ -168,8 +168,8 @@ class TileLoops(TileCells):
         line = LINE // item_bytes(out.dtype)
         a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
         c = parts.axis("line", -(-site.columns // line))
-        spots = [(at, axis.out) for axis, at in self._spots(site, turn(a), turn(b))]
-        spots.append((self._column(site, as_index(turn(c)) * line), 1))
+        spots = [(at, axis.out) for axis, at in self._spots(site, a, b)]
+        spots.append((self._column(site, c * line), 1))
         lines = around((Prefetch(out, parts.place(spots, p.out_start)),), (c,), "unrolled")
         return around(lines, (a, b), "serial", site.stops)  # a loop is less to compile
 
@@ -224,7 +224,7 @@ class TileLoops(TileCells):
             store = self._over_cells(site, lambda *at: (sums, self._held(site, *at), added(*at)))
             return (zero, *self._run(site, acc, outer, (start, count), by), store)
 
-        body = around(partial(as_index(turn(part)) * length, length), (part,), "serial")
+        body = around(partial(part * length, length), (part,), "serial")
         if rest := last % length:
             body = (*body, *partial(last - rest, rest))
         return around(body, outer, "serial")
@@ -234,7 +234,7 @@ class TileLoops(TileCells):
         first, count = as_index(turns[0]), turns[1]
         blocks, rest = divmod(count, by)
         block = self.parts.axis("k", blocks)
-        body = self._steps(site, acc, [*outer, first + as_index(turn(block)) * by], by) if blocks else ()
+        body = self._steps(site, acc, [*outer, first + block * by], by) if blocks else ()
         inner = around(body, (block,), "serial")
         return (*inner, *self._steps(site, acc, [*outer, first + blocks * by], rest)) if rest else inner
 
@@ -242,7 +242,7 @@ class TileLoops(TileCells):
         """Some steps of the reduction from `at` on, written out."""
         parts, taps = self.parts, self.problem.taps
         k = parts.axis("u", turns)
-        here = [*at[:-1], as_index(at[-1]) + turn(k)]
+        here = [*at[:-1], as_index(at[-1]) + k]
         number = parts.number(here, [tap.count for tap in taps])
         pitch = self._pitch(site)
         if pitch not in self.rows:
@@ -256,7 +256,7 @@ class TileLoops(TileCells):
         total, w = Load(acc, (cell,)), Load(row, (place,))
         value = parts.simplify(apply("dot4", total, x, w) if self.problem.word > 1 else total + x * w)
         products = For(c, "vectorized", (Store(acc, cell, value),))
-        scalar = self._x(site, turn(a), turn(b), here)
+        scalar = self._x(site, a, b, here)
         rows = around((Define(x, scalar), products), (a, b), "unrolled")
         body = (first, *rows)
         return (*around(body, (k,), "unrolled"), *self._prefetch(site, at, turns))
@@ -331,7 +331,7 @@ class TileLoops(TileCells):
         self, site: TileSite, a: Axis, b: Axis, c: Axis, value: ScalarExpr
     ) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
         """Where an element of a tile goes, and what becomes of its value."""
-        position = [at for _, at in self._spots(site, turn(a), turn(b))]
+        position = [at for _, at in self._spots(site, a, b)]
         store = self.parts.sent(self.problem, self.epilogue, position, self._column(site, c), value)
         return store.buffer, store.address, store.value
 

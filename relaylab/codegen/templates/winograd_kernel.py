@@ -20,7 +20,7 @@ from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, Convolut
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
 from relaylab.codegen.templates.pack import Packing, WeightPacking
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place, turn
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place
 from relaylab.codegen.templates.schedule import estimate, packed_size, plan_reasons, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.codegen.templates.winograd import (
@@ -81,7 +81,7 @@ class WinogradLoops:
         """body(first channel, so many) over all channels, a vector at a time."""
         full, rest = divmod(channels, self.width)
         block = self.parts.axis("v", full)
-        whole = around(body(turn(block) * self.width, self.width), (block,), "serial") if full else ()
+        whole = around(body(block * self.width, self.width), (block,), "serial") if full else ()
         return (*whole, *(body(full * self.width, rest) if rest else ()))
 
     def _one_way(
@@ -98,9 +98,9 @@ class WinogradLoops:
             body.append(Define(local, parts.simplify(value)))
             return local
 
-        found = [keep("d", read(k, line, turn(c))) for k in range(self.edge)]
+        found = [keep("d", read(k, line, c)) for k in range(self.edge)]
         results = transform(self.m, found, keep)
-        body += (write(k, line, turn(c), x) for k, x in enumerate(results))
+        body += (write(k, line, c, x) for k, x in enumerate(results))
         return For(line, "unrolled", around(tuple(body), (c,), "vectorized"))
 
     # ---- inputs to points
@@ -117,8 +117,8 @@ class WinogradLoops:
         merged = step > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
         across, channels = (1, step * ic) if merged else (step, ic)
         p, q = parts.axis("p", step), parts.axis("q", across)
-        source = [*corner, (turn(p), data.strides[1]), (turn(q), data.strides[2])]
-        target = [(slot, self.shape.in_channels), (turn(p), step * ic), (turn(q), ic)]
+        source = [*corner, (p, data.strides[1]), (q, data.strides[2])]
+        target = [(slot, self.shape.in_channels), (p, step * ic), (q, ic)]
         inner = self._over_channels(channels, lambda c, lanes: self._points(source, shift, target, c, lanes))
         return (*body, *around(inner, (p, q), "serial"))
 
@@ -194,8 +194,8 @@ class WinogradLoops:
         n, y, x = place
         a, b, c = parts.axis("a", m), parts.axis("b", m), parts.axis("c", lanes)
         rows, columns = (parts.place([(at, m), (k, 1)]) for at, k in ((y, a), (x, b)))
-        index = (as_index(n), rows, columns, parts.place([(first, 1), (turn(c), 1)]))
-        value = Load(buffer, (parts.place([(a, m * lanes), (b, lanes), (turn(c), 1)]),))
+        index = (as_index(n), rows, columns, parts.place([(first, 1), (c, 1)]))
+        value = Load(buffer, (parts.place([(a, m * lanes), (b, lanes), (c, 1)]),))
         result = parts.finished(self.epilogue, value, [((n,), at) for n, at in zip(out.shape, index)])
         store = Store(parts.buffers["out0"], parts.place([*zip(index, out.strides)], out.offset), result)
         high, wide = (
