@@ -23,7 +23,7 @@ from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, Convolut
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking
 from relaylab.codegen.templates.problem import Split, whole_vectors
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, operand, split_place
 from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
@@ -205,18 +205,11 @@ class DepthwiseLoops:
 def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
     """The convolution as a loop program."""
     data, out = spec.data, spec.out
-    taps = math.prod(spec.kernel)
-    last = data.offset + (out.shape[0] - 1) * data.strides[0] + (out.shape[-1] - 1) * data.strides[-1]
-    for n, step, s, k, d, p in zip(
-        out.shape[1:-1], data.strides[1:-1], spec.strides, spec.kernel, spec.dilation, spec.padding
-    ):
-        last += ((n - 1) * s + (k - 1) * d - p) * step
+    weights = math.prod(spec.kernel) * whole_vectors(out.shape[-1], target.lanes(data.dtype))
     buffers = {
-        "in0": Tensor("in0", (last + 1,), data.dtype),
-        "weight0": Tensor("weight0", (taps * whole_vectors(out.shape[-1], target.lanes(data.dtype)),), data.dtype),
-        "out0": Tensor(
-            "out0", (out.offset + 1 + sum((n - 1) * step for n, step in zip(out.shape, out.strides)),), out.dtype
-        ),
+        "in0": operand("in0", data, needed_halo(spec)),
+        "weight0": Tensor("weight0", (weights,), data.dtype),
+        "out0": operand("out0", out),
         **epilogue_buffers(epilogue, out.shape[-1], data.dtype),
     }
     parts = ProgramParts(buffers)

@@ -28,10 +28,3 @@ class Epilogue:
     bias: str | None = None
     rolled: bool = False
     bias_part: int = 0
-
-
-def broadcast_view(view: MemoryView, rank: int) -> MemoryView:
-    """The view as one of `rank` axes: new leading axes and axes of extent 1 do not move."""
-    strides = tuple(0 if extent == 1 else step for extent, step in zip(view.shape, view.strides))
-    lead = rank - len(view.shape)
-    return MemoryView(view.dtype, (1,) * lead + view.shape, (0,) * lead + strides, view.offset)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from relaylab.codegen.kernels.kernel import dense_strides
-from relaylab.codegen.templates.epilogue import Epilogue, broadcast_view
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
+from relaylab.codegen.kernels.views import Halo
+from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.problem import Problem, Split
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
 from relaylab.loop.program import Body, Define, For, IfThenElse, Statement, Store
@@ -116,26 +117,27 @@ class ProgramParts:
             index = [i for extents, at in groups for i in split_place(at, extents)]
             known |= {axis: as_index(i) for axis, i in zip(epilogue.axes, index)}
         for local, role, view in epilogue.reads:
-            fitted = broadcast_view(view, sum(len(extents) for extents, _ in groups))
-            steps, terms = list(fitted.strides), []
+            # New leading axes and axes of extent 1 do not move.
+            steps = [0] * (sum(len(extents) for extents, _ in groups) - len(view.shape))
+            steps += (0 if extent == 1 else step for extent, step in zip(view.shape, view.strides))
+            terms: list[tuple[Place, int]] = []
             for extents, at in groups:
                 terms += _group_terms(at, extents, [steps.pop(0) for _ in extents])
-            known[local] = Load(self.buffers[role], (self.place(terms, fitted.offset),))
+            known[local] = Load(self.buffers[role], (self.place(terms, view.offset),))
         return self.simplify(epilogue.value, {k: self.simplify(v) for k, v in known.items()})
 
 
 def epilogue_buffers(epilogue: Epilogue, channels: int, dtype: str) -> dict[str, Tensor]:
     """The side inputs of an epilogue by role, with as many elements as are read; a bias has `channels` of `dtype`."""
-    views = {role: view for _, role, view in epilogue.reads}
-    found: dict[str, Tensor] = {}
-    for role in epilogue.operands:
-        if role in views:
-            view = views[role]
-            last = sum((n - 1) * s for n, s in zip(view.shape, view.strides))
-            found[role] = Tensor(role, (view.offset + last + 1,), view.dtype)
-        else:
-            found[role] = Tensor(role, (channels,), dtype)
-    return found
+    views, bias = {role: view for _, role, view in epilogue.reads}, MemoryView.dense((channels,), dtype)
+    return {role: operand(role, views.get(role, bias)) for role in epilogue.operands}
+
+
+def operand(role: str, view: MemoryView, halo: Halo = ()) -> Tensor:
+    """The memory of an operand up to the last element of its view, or of the zeros after it that are read."""
+    more = [after for _, after in halo] or [0] * len(view.shape)
+    last = sum((n + after - 1) * step for n, after, step in zip(view.shape, more, view.strides))
+    return Tensor(role, (view.offset + last + 1,), view.dtype)
 
 
 def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -> list[tuple[Place, int]]:

@@ -79,6 +79,12 @@ class WinogradShape:
         lines = -(-self.block * channels // 16)
         return (lines + 1 | 1) * 16
 
+    @property
+    def workspaces(self) -> dict[str, int]:
+        """Elements of the workspaces of input points and of products, by role."""
+        channels = {"work0": self.in_channels, "work1": self.out_channels}
+        return {role: self.points * self.pitch(n) for role, n in channels.items()}
+
 
 def points_of(m: int) -> int:
     """The points of a tile of F(m, r)."""

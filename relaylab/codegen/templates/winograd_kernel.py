@@ -20,7 +20,7 @@ from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, Convolut
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.minimal import TAPS, Transform, input_points, outputs
 from relaylab.codegen.templates.pack import Packing, WeightPacking
-from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, split_place
+from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, operand, split_place
 from relaylab.codegen.templates.schedule import estimate, packed_size, plan_reasons, schedule_contraction
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.codegen.templates.winograd import (
@@ -211,17 +211,14 @@ def _program(
 ) -> tuple[WinogradLoops, Callable[[LoopNest], LoopProgram]]:
     """What writes the steps over operands with these roles, and what makes a program of them."""
     shape = winograd_shape(spec, m)
-    work = {f"work{k}": shape.points * shape.pitch(c) for k, c in enumerate((shape.in_channels, shape.out_channels))}
-    ends = [n + after for n, (_, after) in zip(spec.data.shape, needed_winograd_halo(spec, m))]
-    sizes = {"in0": 1 + spec.data.offset + sum((n - 1) * step for n, step in zip(ends, spec.data.strides)), **work}
-    sizes["weight0"] = packed_size(point_problem(shape), target)
+    sizes = {**shape.workspaces, "weight0": packed_size(point_problem(shape), target)}
     found = {role: Tensor(role, (size,), "float32") for role, size in sizes.items()}
-    last = sum((n - 1) * step for n, step in zip(spec.out.shape, spec.out.strides))
-    found["out0"] = Tensor("out0", (1 + spec.out.offset + last,), spec.out.dtype)
+    found["in0"] = operand("in0", spec.data, needed_winograd_halo(spec, m))
+    found["out0"] = operand("out0", spec.out)
     sides = epilogue_buffers(epilogue, shape.out_channels, "float32")
     own = {role: found[role] for role in roles} | (sides if "out0" in roles else {})
     parts = ProgramParts({**found, **sides, "x": found["work0"], "w": found["weight0"], "out": found["work1"]})
-    parts.scratch += [found[role] for role in work if shape.blocked]
+    parts.scratch += [found[role] for role in shape.workspaces if shape.blocked]
     make = lambda nest: LoopProgram(name, tuple(own.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
     return WinogradLoops(spec, m, target, epilogue, parts), make
 
@@ -307,8 +304,7 @@ class MinimalFiltering(ConvolutionFamily):
             return KernelSequence(tuple(_lowered(program, spec, m, target) for program in programs))
         anywhere = replace(spec, out=MemoryView.dense(spec.out.shape, spec.out.dtype))  # of it they know the shape
         last = _lowered(_last_program(spec, m, target, epilogue), spec, m, target)
-        work = (("work0", shape.in_channels), ("work1", shape.out_channels))
-        sizes = tuple((role, shape.points * shape.pitch(channels) * 4) for role, channels in work)
+        sizes = tuple((role, size * 4) for role, size in shape.workspaces.items())
         return KernelSequence((*_first_kernels(anywhere, m, target), last), sizes)
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
