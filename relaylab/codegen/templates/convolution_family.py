@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import FamilyTable, KernelFamily
 from relaylab.codegen.templates.pack import Packing, WeightPacking
 from relaylab.codegen.templates.problem import DTYPES, Choices
+from relaylab.support.errors import RelayValueError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,8 @@ class ConvSpec:
     choices: Choices = ()
     weight: MemoryView | None = None
 
-    @property
-    def roles(self) -> tuple[str, str, str]:
-        """The kernel's operands before those of the epilogue."""
-        return ("in0", "weight0", "out0")
+    roles: ClassVar = ("in0", "weight0", "out0")
+    """The kernel's operands before those of the epilogue."""
 
     @property
     def in_channels(self) -> int:
@@ -117,7 +117,8 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
 
     def build(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
         """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
-        self.check(spec, target)
+        if reason := self.declines(spec, target):
+            raise RelayValueError(f"no {self.title} kernel for {reason}", code="codegen.family")
         made = self.kernels(spec, target, epilogue or Epilogue())
         if spec.weight is None:
             return made

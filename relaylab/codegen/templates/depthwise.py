@@ -72,19 +72,13 @@ class DepthwiseLoops:
         *line, chunk = (parts.named(name, x, start) for name, x in zip(names, split_place(item, (*lines, chunks))))
         # Channels within a tile: what lies side by side is read in that order, and no line of the cache twice.
         over_channels = lambda at, size: parts.blocked("b", chunk, each, blocks, lambda b: self._block(at, size, b))
-        body = list[Statement]()
-        for count, size, first in self._tiles():
+        body, first = list[Statement](), 0
+        for size, count in self.split.pieces:
             tile = parts.axis("tile", count)
             position = (*line, parts.place([(tile, size)], first))
             body += around(over_channels(position, size), (tile,), "serial")
+            first += count * size
         return LoopNest(For(item, "serial", (*start, *body)))
-
-    def _tiles(self) -> list[tuple[int, int, int]]:
-        """The tiles of a row, the larger ones first: how many, their pixels, where they begin."""
-        split = self.split
-        larger = (split.larger, split.size + 1, 0)
-        smaller = (split.count - split.larger, split.size, split.larger * (split.size + 1))
-        return [tiles for tiles in (larger, smaller) if tiles[0]]
 
     def _block(self, position: tuple[Place, ...], pixels: int, block: Place) -> Body:
         """A tile of a block of channels, which is a vector; the last one may be narrower."""

@@ -69,11 +69,6 @@ class KernelFamily(Generic[S]):
         """Why it is out of the question, asked or not; empty when it is not."""
         return self.unwanted(spec) or self.declines(spec, target)
 
-    def check(self, spec: S, target: CpuTarget) -> None:
-        """RelayValueError `codegen.family` for what it declines."""
-        if reason := self.declines(spec, target):
-            raise RelayValueError(f"no {self.title} kernel for {reason}", code="codegen.family")
-
 
 F = TypeVar("F", bound=KernelFamily)
 _declared: list[str] = []

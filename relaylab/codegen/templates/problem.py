@@ -166,6 +166,12 @@ class Split:
         return self.extent % self.count
 
     @property
+    def pieces(self) -> tuple[tuple[int, int], ...]:
+        """The distinct piece sizes, larger first, and how many pieces have each."""
+        larger, others = (self.size + 1, self.larger), (self.size, self.count - self.larger)
+        return (larger, others) if self.larger else (others,)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The distinct piece sizes, larger first."""
-        return (self.size + 1, self.size) if self.larger else (self.size,)
+        return tuple(size for size, _ in self.pieces)

@@ -160,10 +160,7 @@ def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:
 
 def _pieces(splits: list[Split]) -> list[tuple[int, int]]:
     """(rows in a tile, how many such tiles) over both tiled axes."""
-    first, second = (
-        [(size, split.larger if size > split.size else split.count - split.larger) for size in split.sizes]
-        for split in splits
-    )
+    first, second = (split.pieces for split in splits)
     return [(a * b, times * often) for a, times in first for b, often in second]
 
 
