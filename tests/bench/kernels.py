@@ -70,7 +70,7 @@ GEMMS = {
 def peak_loop(target: CpuTarget) -> tuple[Callable[[], float], int]:
     """(a function that runs independent FMA chains in registers and gives its seconds, its flops)."""
     width, chains, turns = target.lanes("float32"), 12, 20000
-    f = IRFunction.kernel("peak", ("out0",))
+    f = IRFunction("peak", 1)
     start = [f.load(vector("float", width), f.offset(f.pointers[0], 64 * k)) for k in range(chains)]
     factor = f.load(vector("float", width), f.offset(f.pointers[0], 64 * chains))
     out = f.loop(0, turns, lambda _, *acc: tuple(f.fma(a, factor, factor) for a in acc), start)

@@ -18,7 +18,7 @@ HOST = CpuTarget.host()
 def run(build, out: int = 16, inputs: tuple[np.ndarray, ...] = (), items: int = 1) -> np.ndarray:
     """What `build(f, out pointer, *input pointers)` leaves in an int64 buffer."""
     roles = ("out0", *(f"in{k}" for k in range(len(inputs))))
-    f = IRFunction.kernel("k", roles)
+    f = IRFunction("k", len(roles))
     build(f, *f.pointers)
     text, declares = f.finish()
     result = aligned(out, "int64")
@@ -27,7 +27,7 @@ def run(build, out: int = 16, inputs: tuple[np.ndarray, ...] = (), items: int = 
 
 
 def test_index_arithmetic_folds_and_agrees_with_python():
-    f = IRFunction.kernel("k", ("out0",))
+    f = IRFunction("k", 1)
     assert f.add(f.mul(f.sub(f.add(f.begin, 7), f.begin), 3), 1) == 22
     assert f.div(f.add(f.mul(f.end, 12), 24), 6).terms == {f.end: 2}
     assert f.rem(f.mul(f.end, 6), 3) == 0 and f.minimum(3, 9) == 3 and f.mul(f.begin, 0) == 0
@@ -42,18 +42,14 @@ def test_index_arithmetic_folds_and_agrees_with_python():
                 f.mul(i, f.add(i, 1)),
                 f.sub(10, f.mul(i, 2)),
                 f.maximum(f.sub(i, 2), 1),
-                f.dot((i, i), (3, -1), 5),
             )
             for k, value in enumerate(values):
                 f.store(f.value(value), f.offset(out, f.add(f.mul(i, 64), 8 * k)), 8)
 
         f.loop(0, 4, body)
 
-    want = [
-        [i * 5 + 3, (i + 9) // 4, (i + 9) % 4, min(i, 2), i * (i + 1), 10 - 2 * i, max(i - 2, 1), 5 + 2 * i]
-        for i in range(4)
-    ]
-    assert run(build, 32).reshape(4, 8).tolist() == want
+    want = [[i * 5 + 3, (i + 9) // 4, (i + 9) % 4, min(i, 2), i * (i + 1), 10 - 2 * i, max(i - 2, 1)] for i in range(4)]
+    assert run(build, 32).reshape(4, 8)[:, :7].tolist() == want
 
 
 @pytest.mark.parametrize("bounds", [(0, 0, 1), (0, 1, 1), (2, 9, 1), (0, 10, 3), (5, 2, 1)])
@@ -85,7 +81,7 @@ def test_branches_join_values():
 
 
 def test_pure_instructions_are_shared_within_their_scope_only():
-    f = IRFunction.kernel("k", ("out0",))
+    f = IRFunction("k", 1)
     first = f.value(f.mul(f.begin, 7))
     assert f.value(f.mul(f.begin, 7)) is first
     inside = []
@@ -117,10 +113,10 @@ def test_vectors_masks_gathers_and_reductions():
     def build(f, out, x):
         wide = vector("float", 8)
         loaded = f.masked_load(wide, f.offset(x, 16), tail_mask(3, 8))
-        gathered = f.gather(wide, x, f.iota("i32", 8), 12)
+        gathered = f.gather(wide, x, literal_vector("i32", range(8)), 12)
         dynamic = f.masked_load(wide, x, f.dynamic_mask(f.end, 8))
         for k, v in enumerate((loaded, gathered, dynamic)):
-            f.store(f.cast("fptosi", f.reduce("fadd", v), "i64"), f.offset(out, 8 * k), 8)
+            f.store(f.cast("fptosi", f.sum(v), "i64"), f.offset(out, 8 * k), 8)
         picked = f.shuffle(loaded, gathered, [9, 0, 15, 1])
         f.store(f.cast("fptosi", picked, "<4 x i64>"), f.offset(out, 64), 8)
         f.store(literal_vector("i64", (5, -6)), f.offset(out, 96), 8)
@@ -130,7 +126,7 @@ def test_vectors_masks_gathers_and_reductions():
 
 
 def test_debug_lines_reach_the_assembly():
-    f = IRFunction.kernel("k", ("in0", "out0"))
+    f = IRFunction("k", 2)
     x, out = f.pointers
     value = f.load("float", x)
     f.at(4)

@@ -11,7 +11,7 @@ Text is thirty times faster to make than llvmlite's object model, and it is what
 * `at(part)` says which part of the kernel the following instructions belong to (0 is the kernel itself, 1.. the
   members of its epilogue or group); it leaves a `; @part` comment in the text, from which debug locations are made.
 
-    f = IRFunction.kernel("scale", ("in0", "out0"))
+    f = IRFunction("scale", operands=2)
     x, y = f.pointers
     def body(i):
         at = f.mul(i, 64)
@@ -51,40 +51,30 @@ Body = Callable[..., "Sequence[Value] | Value | None"]
 
 
 class IRFunction:
-    """One LLVM function under construction. `finish` gives its text and the declarations that it needs."""
+    """A kernel under construction: `pointers` are its operands, `begin`, `end` and `thread` indices.
 
-    def __init__(self, name: str, params: Sequence[tuple[str, str]] = (), result: str = "void", internal: bool = False):
-        self.name, self.result, self.internal = name, result, internal
-        self.params = {label: Value(type, f"%{label}") for type, label in params}
+    `finish` gives its text and the declarations that it needs.
+    """
+
+    def __init__(self, name: str, operands: int):
+        self.name = name
         self.declares: set[str] = set()
-        self.pointers: tuple[Value, ...] = ()
         self._lines: list[str] = []
-        self._reserved: list[str] = []
         self._count = 0
         self._block = "entry"
         self._known: dict[object, Value] = {}  # of all open scopes
         self._scope: list[object] = []  # what the innermost one has added
         self._products: dict[str, str] = {}
         self._part = 0
+        args = Value("ptr", "%args")
+        self.begin, self.end, self.thread = (Value("i64", f"%{name}") for name in ("begin", "end", "thread"))
+        self.pointers = tuple([self.load("ptr", self.offset(args, 8 * k), align=8) for k in range(operands)])
 
-    @staticmethod
-    def kernel(name: str, operands: Sequence[str]) -> IRFunction:
-        """A function with the kernel signature: `pointers` are its operands, `begin`, `end` and `thread` indices."""
-        f = IRFunction(name, [("ptr", "args"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")])
-        args = f.params["args"]
-        f.pointers = tuple(f.load("ptr", f.offset(args, 8 * k), align=8) for k in range(len(operands)))
-        return f
-
-    begin = property(lambda self: self.params["begin"])
-    end = property(lambda self: self.params["end"])
-    thread = property(lambda self: self.params["thread"])
-
-    def finish(self, result: Value | None = None) -> tuple[str, frozenset[str]]:
+    def finish(self) -> tuple[str, frozenset[str]]:
         """Return from the function; its text and declarations."""
-        self.emit(f"ret {result}" if result else "ret void")
-        params = ", ".join(str(p) for p in self.params.values())
-        head = f"define {'internal ' if self.internal else ''}{self.result} @{self.name}({params}) #0 {{\nentry:\n"
-        return head + "\n".join([*self._reserved, *self._lines]) + "\n}\n", frozenset(self.declares)
+        self.emit("ret void")
+        head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, i64 %thread) #0 {{\nentry:\n"
+        return head + "\n".join(self._lines) + "\n}\n", frozenset(self.declares)
 
     # ---- lines
 
@@ -123,11 +113,14 @@ class IRFunction:
         self.declare(name, result, (a.type for a in args))
         return self.define(result, f"call {result} @{name}({', '.join(map(str, args))})")
 
+    def pure_call(self, name: str, result: str, *args: Value) -> Value:
+        """The value that an external function without effects gives."""
+        self.declare(name, result, (a.type for a in args))
+        return self.pure(result, f"call {result} @{name}({', '.join(map(str, args))})")
+
     def intrinsic(self, name: str, *args: Value) -> Value:
         """A pure overloaded intrinsic whose result has the type of its first argument: `llvm.<name>.<suffix>`."""
-        type, full = args[0].type, f"llvm.{name}.{suffix(args[0].type)}"
-        self.declare(full, type, (a.type for a in args))
-        return self.pure(type, f"call {type} @{full}({', '.join(map(str, args))})")
+        return self.pure_call(f"llvm.{name}.{suffix(args[0].type)}", args[0].type, *args)
 
     # ---- index arithmetic (i64)
 
@@ -202,13 +195,6 @@ class IRFunction:
     def _extreme(self, predicate: str, a: Index, b: Index) -> Value:
         return self.select(self.compare(predicate, a, b), self.value(a), self.value(b))
 
-    def dot(self, indices: Sequence[Index], strides: Sequence[int], start: int = 0) -> Index:
-        """start + sum of index * stride: the address of an element."""
-        total: Index = start
-        for index, stride in zip(indices, strides):
-            total = self.add(total, self.mul(index, stride))
-        return total
-
     # ---- values
 
     def _pair(self, a: Index | float, b: Index | float) -> tuple[Value, Value]:
@@ -242,9 +228,7 @@ class IRFunction:
         return self.pure(x.type, f"fneg {x}")
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """a * b + c: one fused instruction where the target has it; for integers a multiply and an add."""
-        if not is_float(a.type):
-            return self.binary("add", self.binary("mul", a, b), c)
+        """a * b + c of floats: one fused instruction where the target has it."""
         type = a.type
         if type not in self._products:
             # fmuladd and not fma: a CPU without the instruction multiplies and adds instead of calling the C library.
@@ -277,29 +261,24 @@ class IRFunction:
         return self.pure(x.type, f"insertelement {x}, {scalar}, i32 {lane}")
 
     def shuffle(self, a: Value, b: Value, order: Sequence[int]) -> Value:
-        """Lanes of a (0 .. n-1) and b (n ..) in `order`; -1 is a lane that does not matter."""
-        cells = ", ".join("i32 poison" if k < 0 else f"i32 {k}" for k in order)
+        """Lanes of a (0 .. n-1) and b (n ..) in `order`."""
+        cells = ", ".join(f"i32 {k}" for k in order)
         return self.pure(vector(element(a.type), len(order)), f"shufflevector {a}, {b}, <{len(order)} x i32> <{cells}>")
 
-    def iota(self, type: str, count: int) -> Value:
-        """The constant vector 0, 1, 2 ... of an integer or float type."""
-        return literal_vector(type, range(count))
-
     def dynamic_mask(self, active: Index, width: int) -> Value:
-        """The mask whose first `active` lanes are set; at compile time when `active` is an int."""
-        if isinstance(active, int):
-            return tail_mask(active, width)
+        """The mask whose first `active` lanes are set."""
         count = self.cast("trunc", self.value(active), "i32")
-        return self.compare("slt", self.iota("i32", width), self.splat(count, width))
+        return self.compare("slt", literal_vector("i32", range(width)), self.splat(count, width))
 
-    def reduce(self, name: str, x: Value, start: float = 0.0) -> Value:
-        """All lanes folded into one: `name` is "fadd" (in any order), "fmul", "fmax", "fmin", or an integer one."""
-        scalar, full = element(x.type), f"llvm.vector.reduce.{name}.{suffix(x.type)}"
-        if name in ("fadd", "fmul"):
-            self.declare(full, scalar, (scalar, x.type))
-            return self.pure(scalar, f"call reassoc {scalar} @{full}({constant(scalar, start)}, {x})")
-        self.declare(full, scalar, (x.type,))
-        return self.pure(scalar, f"call {scalar} @{full}({x})")
+    def any(self, mask: Value) -> Value:
+        """Is a lane of the mask set?"""
+        return self.pure_call(f"llvm.vector.reduce.or.{suffix(mask.type)}", "i1", mask)
+
+    def sum(self, x: Value) -> Value:
+        """All lanes of floats added, in any order."""
+        scalar, name = element(x.type), f"llvm.vector.reduce.fadd.{suffix(x.type)}"
+        self.declare(name, scalar, (scalar, x.type))
+        return self.pure(scalar, f"call reassoc {scalar} @{name}({constant(scalar, -0.0)}, {x})")
 
     # ---- memory
 
@@ -316,13 +295,6 @@ class IRFunction:
             pointer, index = moved, const
         return pointer if index == 0 else self.pure("ptr", f"getelementptr i8, ptr {pointer.ref}, i64 {index * size}")
 
-    def reserve(self, bytes: int, align: int = 64) -> Value:
-        """A block of the stack that lives as long as the function's call; one block however often control passes."""
-        self._count += 1
-        block = Value("ptr", f"%v{self._count}", self._count)
-        self._reserved.append(f"  {block.ref} = alloca [{bytes} x i8], align {align}")
-        return block
-
     def load(self, type: str, pointer: Value, align: int = 4) -> Value:
         """Load a scalar or vector."""
         return self.define(type, f"load {type}, ptr {pointer.ref}, align {align}")
@@ -333,10 +305,9 @@ class IRFunction:
 
     def masked_load(self, type: str, pointer: Value, mask: Value, align: int = 4, once: bool = False) -> Value:
         """Load the lanes of `mask`, zeros elsewhere, where memory is not touched. `once`: nothing writes there."""
+        call = self.pure_call if once else self.call
         name = f"llvm.masked.load.{suffix(type)}.p0"
-        self.declare(name, type, ("ptr", "i32", mask.type, type))
-        make = self.pure if once else self.define
-        return make(type, f"call {type} @{name}({pointer}, i32 {align}, {mask}, {constant(type, 0)})")
+        return call(name, type, pointer, constant("i32", align), mask, constant(type, 0))
 
     def masked_store(self, x: Value, pointer: Value, mask: Value, align: int = 4) -> None:
         """Store the lanes of `mask`; other memory is not touched."""
@@ -348,13 +319,20 @@ class IRFunction:
 
     def gather(self, type: str, pointer: Value, positions: Value, scale: int, mask: Value | None = None) -> Value:
         """Load lane i from `pointer + positions[i] * scale` bytes; positions is an i32 or i64 vector."""
-        count = lanes(type)
-        mask = mask or constant(vector("i1", count), True)
-        bytes = self.binary("mul", positions, scale)
-        spots = self.pure(f"<{count} x ptr>", f"getelementptr i8, {pointer}, {bytes}")
-        name = f"llvm.masked.gather.{suffix(type)}.v{count}p0"
-        self.declare(name, type, (spots.type, "i32", mask.type, type))
-        return self.define(type, f"call {type} @{name}({spots}, i32 {min(scale, 4)}, {mask}, {constant(type, 0)})")
+        spots, name = self._spots(pointer, positions, scale), f"llvm.masked.gather.{suffix(type)}.v{lanes(type)}p0"
+        mask = mask or constant(vector("i1", lanes(type)), True)
+        return self.call(name, type, spots, constant("i32", min(scale, 4)), mask, constant(type, 0))
+
+    def scatter(self, x: Value, pointer: Value, positions: Value, scale: int, mask: Value | None) -> None:
+        """Store lane i at `pointer + positions[i] * scale` bytes."""
+        spots, name = self._spots(pointer, positions, scale), f"llvm.masked.scatter.{suffix(x.type)}.v{lanes(x.type)}p0"
+        mask = mask or constant(vector("i1", lanes(x.type)), True)
+        self.declare(name, "void", (x.type, spots.type, "i32", mask.type))
+        self.emit(f"call void @{name}({x}, {spots}, i32 {scale}, {mask})")
+
+    def _spots(self, pointer: Value, positions: Value, scale: int) -> Value:
+        spots = vector("ptr", lanes(positions.type))
+        return self.pure(spots, f"getelementptr i8, {pointer}, {self.binary('mul', positions, scale)}")
 
     def prefetch(self, pointer: Value, near: bool = False) -> None:
         """Ask for a cache line: into the first-level cache, or the second."""
@@ -380,16 +358,15 @@ class IRFunction:
         return _values(results)
 
     def loop(
-        self, low: Index, high: Index, body: Body, carried: Sequence[Value] = (), step: int = 1, nonempty: bool = False
+        self, low: Index, high: Index, body: Body, carried: Sequence[Value] = (), step: int = 1
     ) -> tuple[Value, ...]:
         """`for i in range(low, high, step): carried = body(i, *carried)`; the values after the last turn.
 
-        A loop known to turn once is emitted inline with a Python int as its index. `nonempty` promises at
-        least one turn when the bounds are not known.
+        A loop known to turn once is emitted inline with a Python int as its index.
         """
+        nonempty = False
         if isinstance(low, int) and isinstance(high, int):
-            turns = max(0, -(-(high - low) // step))
-            if turns <= 1:
+            if len(turns := range(low, high, step)) <= 1:
                 return _values(body(low, *carried)) if turns else tuple(carried)
             nonempty = True
         first, last, before = self.value(low), self.value(high), self._block
@@ -417,11 +394,8 @@ class IRFunction:
             for a, b in zip(carried, results)
         )
 
-    def branch(self, condition: Value | bool, then: Body, otherwise: Body | None = None) -> tuple[Value, ...]:
+    def branch(self, condition: Value, then: Body, otherwise: Body | None = None) -> tuple[Value, ...]:
         """`if condition: then() else: otherwise()`; both give equally many values, of which phis are returned."""
-        if isinstance(condition, bool):
-            run = then if condition else otherwise
-            return _values(run()) if run else ()
         yes, no, done = self._label("then"), self._label("else"), self._label("join")
         self.emit(f"br {condition}, label %{yes}, label %{no if otherwise else done}")
         self._start(yes)

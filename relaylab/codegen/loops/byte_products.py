@@ -55,8 +55,7 @@ def _neon_dot(f: IRFunction, total: Value, x: Value, w: Value, how: str) -> Valu
         return found[0]
     bytes_ = vector("i8", 4 * LEAST)
     name, xs, ws = f"llvm.aarch64.neon.{how}.v4i32.v16i8", f.cast("bitcast", x, bytes_), f.cast("bitcast", w, bytes_)
-    f.declare(name, total.type, (total.type, bytes_, bytes_))
-    dot = lambda t, a, c: f.pure(t.type, f"call {t.type} @{name}({t}, {a}, {c})")
+    dot = lambda t, a, c: f.pure_call(name, t.type, t, a, c)
     if how == "usdot":
         return dot(total, xs, ws)
     half = constant(bytes_, 64)  # twice: 128 is no signed byte

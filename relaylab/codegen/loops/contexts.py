@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, element, lanes, llvm_type, tail_mask, vector
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, lanes, llvm_type, tail_mask, vector
 from relaylab.codegen.loops import scalars
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, ScalarExpr
 from relaylab.loop.program import For
@@ -98,17 +98,6 @@ def to_storage(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
     if dtype in NARROW:
         return scalars.narrowed(f, x, dtype, halves)
     return scalars.resize(f, x, "i64", True) if dtype == INDEX else x
-
-
-def scatter(f: IRFunction, x: Value, pointer: Value, positions: Value, size: int, mask: Value | None) -> None:
-    """Store lane i at `pointer + positions[i] * size` bytes."""
-    count = lanes(x.type)
-    spots = f.pure(f"<{count} x ptr>", f"getelementptr i8, {pointer}, {f.binary('mul', positions, size)}")
-    kind = element(x.type).replace("float", "f32").replace("double", "f64")
-    name = f"llvm.masked.scatter.v{count}{kind}.v{count}p0"
-    mask = mask or constant(vector("i1", count), True)
-    f.declare(name, "void", (x.type, spots.type, "i32", mask.type))
-    f.emit(f"call void @{name}({x}, {spots}, i32 {size}, {mask})")
 
 
 def first_lanes(count: int, width: int) -> Mask:

@@ -41,7 +41,6 @@ from relaylab.codegen.loops.contexts import (
     from_storage,
     in_lanes,
     multiplied,
-    scatter,
     storage_type,
     to_storage,
     zero,
@@ -389,7 +388,7 @@ class Emitter:
         storage, size = storage_type(tensor.dtype), item_bytes(tensor.dtype)
         scalar = mask.scalar
         if step == 0 and mask.lanes is not None and mask.lanes is not at.mask.lanes:
-            anywhere = self.f.reduce("or", mask.lanes)
+            anywhere = self.f.any(mask.lanes)
             scalar = anywhere if scalar is None else self.f.binary("and", scalar, anywhere)
         if scalar is not None:
             # A branch would end the vector code: a load that is not wanted reads the dummy instead, and its value is
@@ -439,7 +438,7 @@ class Emitter:
                 return self.f.store(x, self._pointer(place, where), size)
             return self.f.masked_store(x, self._pointer(place, where), at.mask.lanes, size)
         pointer, positions = self._positions(place, where, at, size)
-        scatter(self.f, x, pointer, positions, size, at.mask.lanes)
+        self.f.scatter(x, pointer, positions, size, at.mask.lanes)
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext, near: bool) -> None:
         """Ask for the line of `tensor[address]`."""

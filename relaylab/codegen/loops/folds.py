@@ -36,7 +36,7 @@ def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value], avx512: bo
         rows = [combine(f, kind, dtype, a, c, avx512) for a, c in pairs] + rows[2 * half :]
     (x,) = rows
     if kind == "sum" and dtype in ("float32", "float64"):  # LLVM halves too, and says so in one line
-        return f.reduce("fadd", x, -0.0)
+        return f.sum(x)
     while lanes(x.type) > 1:
         half = lanes(x.type) // 2
         low, high = (f.shuffle(x, x, range(s, s + half)) for s in (0, half))

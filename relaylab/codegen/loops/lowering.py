@@ -63,7 +63,7 @@ def lower_program(
     """
     offsets, scratch = scratch_layout(program.scratch)
     roles = tuple(role for role, _ in program.operands) + (("scratch",) if scratch else ())
-    f = IRFunction.kernel(program.name, roles)
+    f = IRFunction(program.name, len(roles))
     pointers = {t: p for (_, t), p in zip(program.operands, f.pointers)}
     if scratch:
         own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))

@@ -294,9 +294,8 @@ def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -
     if not is_float(type):
         if element(type) in ("i8", "i16"):
             return _integers(f, x, target, type)
-        name = ("fptosi" if target.startswith("int") else "fptoui") + f".sat.{suffix(type)}.{suffix(x.type)}"
-        f.declare(f"llvm.{name}", type, (x.type,))
-        return f.pure(type, f"call {type} @llvm.{name}({x})")
+        op = "fptosi" if target.startswith("int") else "fptoui"
+        return f.pure_call(f"llvm.{op}.sat.{suffix(type)}.{suffix(x.type)}", type, x)
     if target == "float16" and element(x.type) == "double":
         x = _sticky(f, x, type)
     if element(type) != element(x.type):

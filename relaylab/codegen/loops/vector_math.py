@@ -60,9 +60,8 @@ def _reduced(f: IRFunction, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _scalef(f: IRFunction, p: Value, n: Value) -> Value:
-    name, t = "llvm.x86.avx512.mask.scalef.ps.512", p.type
-    f.declare(name, t, (t, t, t, "i16", "i32"))
-    return f.pure(t, f"call {t} @{name}({p}, {n}, {t} zeroinitializer, i16 -1, i32 4)")
+    others, every, rounding = constant(p.type, 0), constant("i16", -1), constant("i32", 4)
+    return f.pure_call("llvm.x86.avx512.mask.scalef.ps.512", p.type, p, n, others, every, rounding)
 
 
 def _scale(f: IRFunction, p: Value, bits: Value) -> Value:
