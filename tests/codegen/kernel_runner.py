@@ -8,13 +8,15 @@ import os
 
 import numpy as np
 
-from relaylab.codegen.llvm.jit import compile_objects, link, verify
+from relaylab.codegen.llvm.jit import compile_objects, verify
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, apply, cast, const
+from relaylab.runtime.native import linker
 
 PAGE = mmap.PAGESIZE
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 TARGETS = {
     "avx512": CpuTarget.parse("llvm -mcpu=x86-64-v4"),
     "avx2": CpuTarget.parse("llvm -mattr=+avx2,+fma"),
@@ -74,8 +76,8 @@ class Runner:
         if check:
             verify(text, target)
         self.kernel = kernel
-        library = link(compile_objects([text], target, 1), [kernel.name])
-        self.function = library.function(kernel.name, None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+        self.library = linker().link(tuple(compile_objects([text], target, 1)), {kernel.name})
+        self.function = FUNCTION(self.library[kernel.name])
 
     def run(self, buffers: dict[str, np.ndarray], splits: int = 1) -> None:
         """Do all items in `splits` calls, as if that many threads did."""

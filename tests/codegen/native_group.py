@@ -6,17 +6,18 @@ import ctypes
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from kernel_runner import aligned
+from kernel_runner import FUNCTION, aligned
 
 from relaylab.codegen.operations.generic import lower_group
-from relaylab.codegen.llvm.jit import emit_object, link, verify
+from relaylab.codegen.llvm.jit import emit_object, verify
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec
 from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.runtime.native import Library, linker
 
 TARGETS = {"avx512": "llvm", "avx2": "llvm -mattr=+avx2,+fma", "generic": "llvm -mcpu=x86-64"}
-_linked: dict[tuple[str, str], object] = {}
+_linked: dict[tuple[str, str], Library] = {}
 
 
 def execute(
@@ -31,9 +32,8 @@ def execute(
     if key not in _linked:
         text = module_text([kernel], attributes=target.attributes)
         verify(text, target)
-        _linked[key] = link([emit_object(text, target)], [kernel.name])
-    i64 = ctypes.c_int64
-    function = _linked[key].function(kernel.name, None, ctypes.c_void_p, i64, i64, i64)
+        _linked[key] = linker().link((emit_object(text, target),), {kernel.name})
+    function = FUNCTION(_linked[key][kernel.name])
     held = list(arrays)
     if kernel.scratch:
         held.append(aligned(kernel.scratch * len(shares), "uint8"))

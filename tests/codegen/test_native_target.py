@@ -13,6 +13,7 @@ import pytest
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.llvm.cache import FORMAT, SPARE, ObjectCache, default_directory, digest
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.runtime.native import Library, linker
 from relaylab.support.errors import RelayError, RelayValueError
 
 HOST = CpuTarget.host()
@@ -23,8 +24,8 @@ def answer(n: int) -> str:
     return f"define i64 @f{n}() #0 {{\n  ret i64 {n}\n}}\nattributes #0 = {{ {HOST.attributes} }}\n"
 
 
-def call(library: jit.JitLibrary, symbol: str) -> int:
-    return library.function(symbol, ctypes.c_int64)()
+def call(library: Library, symbol: str) -> int:
+    return ctypes.CFUNCTYPE(ctypes.c_int64)(library[symbol])()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_parallel_and_serial_compilation_give_the_same_objects(monkeypatch):
     assert jit.compile_objects(texts, HOST, threads=1) == parallel
     monkeypatch.setattr(jit, "_unlocked", lambda name: None)  # an llvmlite that keeps its lock to itself
     assert jit.compile_objects(texts, HOST, threads=3) == parallel
-    library = jit.link(parallel, [f"f{n}" for n in range(6)])
+    library = linker().link(tuple(parallel), {f"f{n}" for n in range(6)})
     assert [call(library, f"f{n}") for n in range(6)] == list(range(6))
 
 
@@ -99,13 +100,8 @@ def test_bad_text_and_missing_symbols_are_errors_not_crashes():
         jit.emit_object("define void @x( {", HOST)
     with pytest.raises(RelayError):
         jit.verify("define i64 @x(i64 %a) {\n  %c = add i64 %b, 1\n  %b = add i64 %a, 1\n  ret i64 %c\n}\n", HOST)
-    with pytest.raises(RelayError, match="linking failed"):
-        jit.link([jit.emit_object(answer(1), HOST)], ["absent"])
-
-
-def test_functions_outlive_their_library_variable():
-    function = jit.link([jit.emit_object(answer(41), HOST)], ["f41"]).function("f41", ctypes.c_int64)
-    assert function() == 41
+    with pytest.raises(RelayError, match="cannot be linked"):
+        linker().link((jit.emit_object(answer(1), HOST),), {"absent"})
 
 
 def test_cache_round_trip_and_keys(tmp_path, monkeypatch):

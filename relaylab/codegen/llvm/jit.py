@@ -1,4 +1,4 @@
-"""From LLVM IR text to machine code in this process: emit objects, in parallel and through the cache, and link them.
+"""From LLVM IR text to machine code: emit objects, in parallel and through the cache.
 
 No IR passes are run: the text is written the way the passes would leave it (SSA, rotated loops, constant byte
 offsets), and they would cost more time than the code generator itself. Kernels carry their pointers as phis, so
@@ -12,11 +12,9 @@ wait for each other and the result is the same.
 from __future__ import annotations
 
 import ctypes
-import itertools
-import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from types import ModuleType
@@ -30,10 +28,6 @@ from relaylab.support.errors import RelayError
 OPTIONS = ("-disable-lsr", "-disable-post-ra")
 _OBJECT_VERSION = "1"
 _local = threading.local()
-_serial = itertools.count()
-_linking = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child never starts with a half-linked library: the fork waits
-    os.register_at_fork(before=_linking.acquire, after_in_parent=_linking.release, after_in_child=_linking.release)
 
 
 @lru_cache(maxsize=1)
@@ -215,43 +209,3 @@ def compile_objects(
     """Object code of each module, from the cache where it has it, the rest compiled on `threads` threads."""
     with Compilation(target, cache, threads) as compilation:
         return [compilation.result(started) for started in [compilation.add(text) for text in texts]]
-
-
-class JitLibrary:
-    """Linked machine code: `address(symbol)` is valid while the library lives."""
-
-    def __init__(self, tracker, symbols: Sequence[str]):
-        self._tracker = tracker
-        self.addresses = {name: tracker[name] for name in symbols}
-
-    def address(self, symbol: str) -> int:
-        """The address of an exported symbol."""
-        return self.addresses[symbol]
-
-    def function(self, symbol: str, result: type | None, *params: type) -> Callable:
-        """The symbol as a ctypes function that keeps the library alive."""
-        function = ctypes.CFUNCTYPE(result, *params)(self.addresses[symbol])
-        setattr(function, "library", self)  # noqa: B010  ctypes declares no attributes of its own
-        return function
-
-
-@lru_cache(maxsize=1)
-def _linker():
-    llvm = _llvm()
-    native = llvm.Target.from_triple(llvm.get_process_triple())
-    machine = native.create_target_machine(cpu="", features="", opt=2, reloc="pic", codemodel="small", jit=True)
-    return llvm.create_lljit_compiler(machine, use_jit_link=False)
-
-
-def link(objects: Sequence[bytes], symbols: Sequence[str]) -> JitLibrary:
-    """Link objects with each other and this process; `symbols` are exported. Raises RelayError when one is missing."""
-    with _linking:
-        builder = _llvm().JITLibraryBuilder().add_current_process()
-        for data in objects:
-            builder.add_object_img(data)
-        for name in symbols:
-            builder.export_symbol(name)
-        try:
-            return JitLibrary(builder.link(_linker(), f"relaylab{next(_serial)}"), symbols)
-        except RuntimeError as error:
-            raise RelayError(f"linking failed: {error}", code="codegen.link") from error
