@@ -11,27 +11,16 @@ import hashlib
 import math
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.program_builder import BufferLayout
 from relaylab.loop.region import dense_strides
+from relaylab.loop.scalar import DTYPES
 from relaylab.support.errors import RelayTypeError
 
-ITEM_BYTES = {
-    "bool": 1,
-    "int8": 1,
-    "uint8": 1,
-    "int16": 2,
-    "uint16": 2,
-    "float16": 2,
-    "bfloat16": 2,
-    "int32": 4,
-    "uint32": 4,
-    "float32": 4,
-    "int64": 8,
-    "uint64": 8,
-    "float64": 8,
-}
+ITEM_BYTES = {dtype: np.dtype(dtype).itemsize for dtype in DTYPES}
 
 
 def item_bytes(dtype: str) -> int:
@@ -42,7 +31,7 @@ def item_bytes(dtype: str) -> int:
         raise RelayTypeError(f"no native storage for dtype `{dtype}`", code="codegen.dtype") from None
 
 
-def channel_pitch(channels: int, dtype: str = "float32") -> int:
+def channel_pitch(channels: int, dtype: str) -> int:
     """Elements between two pixels for a channels-last tensor that kernels with several pixels at once read.
 
     Pixels a large power of two apart fall into the same few sets of the first-level cache and drive each other out
@@ -90,12 +79,6 @@ class MemoryView(BufferLayout):
         """Bytes of the logical elements (halo and gaps not counted)."""
         return self.size * self.itemsize
 
-    @property
-    def is_dense(self) -> bool:
-        """Is it row-major without gaps? Axes of extent 1 may have any stride."""
-        wanted = dense_strides(self.shape)
-        return all(n == 1 or have == want for n, have, want in zip(self.shape, self.strides, wanted))
-
     def halo_of(self, axis: int) -> tuple[int, int]:
         """Zero elements (before, after) along `axis`."""
         return self.halo[axis] if self.halo else (0, 0)
@@ -124,15 +107,12 @@ class Kernel:
         items = 0 if self.program is None else self.program.items
         return None if isinstance(items, int) else items
 
-    def renamed(self, name: str) -> Kernel:
-        """The same kernel under another symbol: only its definition; a call of a C function of that name stays."""
-        return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}(", 1))
-
     def by_content(self, prefix: str) -> Kernel:
         """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names."""
         # Equal layers of a network then are one kernel, and its object is found in the cache by any other network.
-        digest = hashlib.sha256(self.text.encode()).hexdigest()[:12]
-        return self.renamed(f"{prefix}_{digest}")
+        name = f"{prefix}_{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
+        # Only the definition is renamed: a call of a C function of that name stays.
+        return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}(", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +123,8 @@ class KernelSequence:
     workspaces: tuple[tuple[str, int], ...] = ()
 
 
-def module_text(kernels: list[Kernel], extra: str = "", attributes: str = "nounwind") -> str:
+def module_text(kernels: list[Kernel], attributes: str = "nounwind") -> str:
     """LLVM IR of one module: the distinct kernels, their declarations once, and attribute group #0."""
     distinct = {kernel.name: kernel for kernel in kernels}.values()
     declares = sorted(set().union(*(kernel.declares for kernel in distinct)))
-    parts = [*declares, *(kernel.text for kernel in distinct), extra, f"attributes #0 = {{ {attributes} }}", ""]
-    return "\n".join(part for part in parts if part or part == "")
+    return "\n".join([*declares, *(kernel.text for kernel in distinct), f"\nattributes #0 = {{ {attributes} }}", ""])

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 LLVM_TYPES = {
-    "float16": "half",
     "float32": "float",
     "float64": "double",
     "bool": "i8",
@@ -48,9 +47,8 @@ def is_float(type: str) -> bool:
 
 @lru_cache(maxsize=512)
 def suffix(type: str) -> str:
-    """The mangling of a type in an intrinsic's name: "v16f32", "i64", "p0"."""
-    scalar = element(type)
-    short = "p0" if scalar == "ptr" else _FLOAT_SUFFIX.get(scalar, scalar)
+    """The mangling of a type in an intrinsic's name: "v16f32", "i64"."""
+    short = _FLOAT_SUFFIX.get(element(type), element(type))
     return short if type[0] != "<" else f"v{lanes(type)}{short}"
 
 
@@ -95,17 +93,14 @@ def spelled(type: str, spelling: str) -> Value:
     return Value(type, "<" + ", ".join([f"{scalar} {spelling}"] * count) + ">")
 
 
-_ZEROS = ("0", "false", "0x0000000000000000", "0xH0000")
-_LARGEST = {"half": 65519.996, "float": 3.4028235677973362e38}  # what still rounds to a finite number
+_ZEROS = ("0", "false", "0x0000000000000000")
+_LARGEST = 3.4028235677973362e38  # what still rounds to a finite float
 
 
 def _spell(type: str, number: float | int | bool) -> str:
-    if type in _LARGEST and abs(number) > _LARGEST[type]:
-        number = math.copysign(math.inf, number)
-    if type == "half":
-        return f"0xH{int.from_bytes(struct.pack('>e', number)):04X}"
     if type == "float":
-        number = struct.unpack("<f", struct.pack("<f", number))[0]
+        near = math.copysign(math.inf, number) if abs(number) > _LARGEST else number
+        number = struct.unpack("<f", struct.pack("<f", near))[0]
     if type in ("float", "double"):
         return f"0x{int.from_bytes(struct.pack('>d', number)):016X}"
     if type == "i1":
