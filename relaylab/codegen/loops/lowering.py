@@ -181,7 +181,7 @@ class _Lowering:
         """One of two bodies, which hand on accumulators and registers."""
         cells, uses = self.emitter.cells, self.uses[statement]
         carried = [(k, local) for local in uses.carried for k in range(len(group))]
-        kept, before, ended = cells.changed(uses.stores), cells.copy(), dict(self.moving.ended)
+        kept, before, ended = cells.changed(uses.stores), cells.held, dict(self.moving.ended)
 
         def side(body: Body) -> list[Value]:
             inner = [VectorContext(dict(at.env), at.width, at.mask, at.real) for at in group]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from relaylab.codegen.loops.contexts import LaneValue, Mask, VectorContext
-from relaylab.loop.expr import Guard, Load, ScalarExpr, children
+from relaylab.loop.expr import Guard, Load, ScalarExpr, children, post_order
 
 Done = list[Any]
 """What the steps of an expression have given: lane values and masks."""
@@ -57,14 +57,8 @@ class _Order:
         return self.masks[key]
 
     def has_loads(self, node: ScalarExpr) -> bool:
-        stack = [node]
-        while stack:
-            top = stack[-1]
-            missing = [c for c in children(top) if c not in self.loads]
-            if missing:
-                stack.extend(missing)
-            else:
-                self.loads[stack.pop()] = isinstance(top, Load) or any(self.loads[c] for c in children(top))
+        for n in post_order(node, known=self.loads):
+            self.loads[n] = isinstance(n, Load) or any(self.loads[c] for c in children(n))
         return self.loads[node]
 
 

@@ -81,10 +81,6 @@ class RegisterCells:
         """The values of cells."""
         return [self.read(t, *cell, width) for t, cell, width in cells]
 
-    def copy(self) -> dict[Tensor, dict[Cell, Value]]:
-        """What is held now."""
-        return {tensor: dict(held) for tensor, held in self.held.items()}
-
     def put(self, cells: Iterable[tuple[Tensor, Cell, int]], new: Sequence[Value], written: frozenset[Tensor]) -> None:
         """The buffers that are written hold these cells and no others."""
         self.held.update((tensor, {}) for tensor in written & self.tensors)

@@ -15,7 +15,7 @@ from relaylab.loop.scalar import NARROW, compute_dtype
 from relaylab.support.errors import RelayTypeError
 
 # `contract` lets LLVM fuse a product and a sum, as the templates' multiply-adds do; nothing else is reordered.
-_FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv", "truncmod": "frem"}
+_FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
 _WHOLE = {"add": "add", "sub": "sub", "mul": "mul", "band": "and", "bor": "or", "bxor": "xor"}
 _LOGIC = {
     "land": "and",
@@ -30,7 +30,6 @@ _LOGIC = {
     "bxor": "xor",
 }
 _COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
-_LIBRARY = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "pow")
 _ROUNDING = ("floor", "ceil", "round", "roundeven", "trunc")
 
 
@@ -84,14 +83,14 @@ def _logic(f: IRFunction, op: str, args: list[Value]) -> Value:
 def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -> Value:
     x = args[0]
     if op in _FLOAT:
-        return _remainder(f, *args) if op == "truncmod" else f.binary(_FLOAT[op], x, args[1])
+        return f.binary(_FLOAT[op], x, args[1])
     if op in ("max", "min"):
-        return extreme(f, op, x, args[1])
+        return _extreme(f, op, x, args[1])
     if op in _ROUNDING:
         return f.intrinsic(op, x)
     if op in _REAL:
         return _REAL[op](f, *args)
-    if op in _OWN and vector_math.is_single(x):
+    if op in _OWN and element(x.type) == "float":
         return _OWN[op](f, x, avx512)
     return library(f, op, *args)
 
@@ -99,25 +98,21 @@ def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -
 _NAN = re.compile(r"0x[7F]FF(?!0{13})")  # floats of all widths are written as doubles
 
 
-def extreme(f: IRFunction, op: str, a: Value, c: Value) -> Value:
+def _extreme(f: IRFunction, op: str, a: Value, c: Value) -> Value:
     """The larger or smaller float, NaN if either is; one instruction when one of them is a number."""
     order = "ogt" if op == "max" else "olt"
-    if is_number(a):
+    if _is_number(a):
         a, c = c, a
     # The x86 minimum and maximum give their second operand for NaN: with the number first, NaN passes for nothing.
-    if is_number(c):
+    if _is_number(c):
         return f.select(f.compare("olt" if op == "max" else "ogt", a, c), c, a)
     best = f.select(f.compare(order, a, c), a, c)
     return f.select(f.compare("uno", a, a), a, best)
 
 
-def is_number(x: Value) -> bool:
+def _is_number(x: Value) -> bool:
     """Is it a constant other than NaN, whose sign may be either?"""
     return x.order < 0 and x.ref[0] != "%" and not _NAN.search(x.ref)
-
-
-def _remainder(f: IRFunction, a: Value, c: Value) -> Value:
-    return library(f, "fmod", a, c)
 
 
 def _floor_mod(f: IRFunction, a: Value, c: Value) -> Value:
@@ -140,14 +135,6 @@ def _floor_div(f: IRFunction, a: Value, c: Value) -> Value:
     return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), f.intrinsic("roundeven", exact))
 
 
-def _trunc_div(f: IRFunction, a: Value, c: Value) -> Value:
-    return f.intrinsic("trunc", f.binary("fdiv", a, c))
-
-
-def _rsqrt(f: IRFunction, x: Value) -> Value:
-    return f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x))
-
-
 def _ordinal(f: IRFunction, x: Value) -> Value:
     """Unsigned integers in the order of floats: a set sign inverts all bits, else it is set."""
     width = 64 if element(x.type) == "double" else 32
@@ -161,10 +148,11 @@ _REAL: dict[str, Callable[..., Value]] = {
     "neg": lambda f, x: f.negate(x),
     "abs": lambda f, x: f.intrinsic("fabs", x),
     "sqrt": lambda f, x: f.intrinsic("sqrt", x),
-    "rsqrt": _rsqrt,
+    "rsqrt": lambda f, x: f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x)),
     "floordiv": _floor_div,
     "floormod": _floor_mod,
-    "truncdiv": _trunc_div,
+    "truncdiv": lambda f, a, c: f.intrinsic("trunc", f.binary("fdiv", a, c)),
+    "truncmod": lambda f, a, c: library(f, "fmod", a, c),
     "ordinal": _ordinal,
 }
 _OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
@@ -271,7 +259,7 @@ def _power(f: IRFunction, signed: bool, base: Value, exponent: Value) -> Value:
 # ---- conversions
 
 
-def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool = False) -> Value:
+def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool) -> Value:
     """`x` of dtype `source` as `target`, in registers (see `relaylab.loop.scalar.convert`).
 
     `halves`: the target has conversions of float16.
@@ -319,12 +307,12 @@ def _rounded(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
     return widened(f, narrowed(f, x, dtype, halves), dtype, halves)
 
 
-def widened(f: IRFunction, bits: Value, dtype: str, halves: bool = False) -> Value:
+def widened(f: IRFunction, bits: Value, dtype: str, halves: bool) -> Value:
     """The 16 bits of a float of `dtype` as a float; `halves`: the target has instructions for float16."""
     return from_half(f, bits, halves) if dtype == "float16" else from_bfloat(f, bits)
 
 
-def narrowed(f: IRFunction, x: Value, dtype: str, halves: bool = False) -> Value:
+def narrowed(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
     """A float as the 16 bits of one of `dtype`, rounded to nearest even; `halves` as above."""
     return to_half(f, x, halves) if dtype == "float16" else to_bfloat(f, x)
 
@@ -348,7 +336,7 @@ def resize(f: IRFunction, x: Value, to: str, signed: bool) -> Value:
     return f.cast("trunc" if have > want else "sext" if signed else "zext", x, vector(to, lanes(x.type)))
 
 
-def to_half(f: IRFunction, x: Value, halves: bool = False) -> Value:
+def to_half(f: IRFunction, x: Value, halves: bool) -> Value:
     """float to half, to nearest even, as i16 bits; `halves`: the target has instructions for it.
 
     Others get integer arithmetic: LLVM would call a library, element by element.
@@ -370,7 +358,7 @@ def to_half(f: IRFunction, x: Value, halves: bool = False) -> Value:
     return f.cast("trunc", f.binary("or", result, sign), vector("i16", n))
 
 
-def from_half(f: IRFunction, bits: Value, halves: bool = False) -> Value:
+def from_half(f: IRFunction, bits: Value, halves: bool) -> Value:
     """half as i16 bits to float; `halves`: the target has instructions for it."""
     t, n = vector("i32", lanes(bits.type)), lanes(bits.type)
     if halves:

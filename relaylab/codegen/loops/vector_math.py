@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, lanes, vector
+from relaylab.codegen.llvm.text import IRFunction, Value, constant, lanes, vector
 
 _ROUND = 12582912.0  # 1.5 * 2^23: adding it rounds a float32 to an integer, which then is in the low bits
 
@@ -73,15 +73,11 @@ def _scale(f: IRFunction, p: Value, bits: Value) -> Value:
 
 def _power(f: IRFunction, n: Value) -> Value:
     """2^n as a float32, -126 <= n <= 127."""
-    return f.cast("bitcast", f.binary("shl", f.binary("add", n, 127), 23), _floats(n.type))
+    return f.cast("bitcast", f.binary("shl", f.binary("add", n, 127), 23), vector("float", lanes(n.type)))
 
 
 def _integers(type: str) -> str:
     return vector("i32", lanes(type))
-
-
-def _floats(type: str) -> str:
-    return vector("float", lanes(type))
 
 
 _LOG = [
@@ -167,8 +163,3 @@ def sigmoid(f: IRFunction, x: Value, avx512: bool) -> Value:
     power = f.binary("add", f.binary("shl", f.cast("bitcast", shifted, _integers(x.type)), 23), 126 << 23)
     half = f.binary("fmul", p, f.cast("bitcast", power, x.type))
     return f.binary("fdiv", constant(x.type, 0.5), f.binary("fadd", half, 0.5))
-
-
-def is_single(x: Value) -> bool:
-    """Is it a float32 scalar or vector?"""
-    return element(x.type) == "float"
