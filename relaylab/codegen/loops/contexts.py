@@ -56,12 +56,6 @@ def foreign(node: ScalarExpr) -> RelayTypeError:
     return RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
 
 
-def in_lanes(f: IRFunction, scalar: Value, mask: Value | None, width: int) -> Value:
-    """A condition and a mask as one mask."""
-    spread = f.splat(scalar, width)
-    return spread if mask is None else f.binary("and", spread, mask)
-
-
 def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
     """(a, x, y) of a float sum a + x * y or of dot4(a, x, y), which are one instruction where the target has it."""
     match node:

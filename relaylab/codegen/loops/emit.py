@@ -11,7 +11,7 @@ Choices: docs/choices.md, Numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,9 +37,9 @@ from relaylab.codegen.loops.contexts import (
     Mask,
     Ramp,
     VectorContext,
+    as_lane,
     foreign,
     from_storage,
-    in_lanes,
     multiplied,
     storage_type,
     to_storage,
@@ -64,19 +64,19 @@ class Emitter:
     f: IRFunction
     pointers: Mapping[Tensor, Value]
     target: CpuTarget
-    dummy: Callable[[], Value]
-    registers: frozenset[Tensor] = frozenset()
-    shared: frozenset[Tensor] = frozenset()  # buffers of which an element need not be loaded twice
-    aligned: frozenset[Tensor] = frozenset()  # buffers that begin with a cache line
-    fuses: bool = False  # is a product that is added one instruction?
+    dummy: Value | None  # what loads read that are not wanted
+    registers: frozenset[Tensor]  # buffers that live there
+    shared: frozenset[Tensor]  # buffers of which an element need not be loaded twice
+    aligned: frozenset[Tensor]  # buffers that begin with a cache line
+    varying: frozenset[Local]  # registers of indices that may differ between lanes
+    fuses: bool  # is a product that is added one instruction?
+    sizes: Mapping[int, Ramp]
     fresh: bool = False  # is an element to be loaded even if it was before?
-    sizes: Mapping[int, Ramp] = field(default_factory=dict)
     avx512: bool = field(init=False)
     halves: bool = field(init=False)  # has the target conversions of float16?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
     streams: dict[Place, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
-    varying: frozenset[Local] = frozenset()  # registers of indices that may differ between lanes
     _steps: dict[ScalarExpr, list[tuple[Way, EmissionStep]]] = field(default_factory=dict)
     _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
     _products: dict[ScalarExpr, tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None] = field(default_factory=dict)
@@ -190,10 +190,11 @@ class Emitter:
         mask = self._mask(step, done, at)
         condition = self.number(step.node.condition, done[step.operands[0]], at)
         if lanes(condition.type) == 1:
-            both = condition if mask.scalar is None else self.f.binary("and", mask.scalar, condition)
-            return Mask(both, mask.lanes)
-        both = condition if mask.lanes is None else self.f.binary("and", mask.lanes, condition)
-        return Mask(mask.scalar, both)
+            return Mask(self._both(mask.scalar, condition), mask.lanes)
+        return Mask(mask.scalar, self._both(mask.lanes, condition))
+
+    def _both(self, around: Value | None, condition: Value) -> Value:
+        return condition if around is None else self.f.binary("and", around, condition)
 
     def _guard(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         node, below = step.node, self._mask(step, done, at)
@@ -294,7 +295,7 @@ class Emitter:
         if source == INDEX and element(number.type) == "i32":
             source = "int32"
         result = scalars.cast(self.f, number, source, dtype, self.halves)
-        return Ramp(result) if dtype == INDEX and lanes(result.type) == 1 else result
+        return as_lane(result, dtype)
 
     # ---- numbers and lanes
 
@@ -321,24 +322,30 @@ class Emitter:
     # ---- memory
 
     def _load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
+        known = at.env.get(step.node)
+        return self.load(step, done[step.operands[0]], done, at) if known is None else known
+
+    def _streamed_load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
+        return self.load(step, self.total(self.streams[place_of(step.node)][1], at), done, at)
+
+    def load(self, step: EmissionStep, where: LaneValue, done: Done, at: VectorContext) -> LaneValue:
+        """Elements at an address, or so far from the pointer that moves to it."""
         node: Load = step.node
-        if (known := at.env.get(node)) is not None:
-            return known
         if node.part:
             self.f.at(node.part)
-        tensor, where, mask = node.tensor, done[step.operands[0]], self._mask(step, done, at)
-        if tensor.shape[0] == 0:
-            return from_storage(self.f, constant(storage_type(tensor.dtype), 0), tensor.dtype, self.halves)
-        size = item_bytes(tensor.dtype)
-        if isinstance(where, Ramp) and where.step in (0, 1):
-            pointer = self.f.offset(self.pointers[tensor], where.base, size)
-            x = self._near(tensor, pointer, self._alignment(tensor, where.base, size), where.step, mask, at)
-            return from_storage(self.f, x, tensor.dtype, self.halves)
-        pointer, positions = self._positions(place_of(node), where, at, size)
-        if mask.scalar is not None:
-            mask = Mask(None, in_lanes(self.f, mask.scalar, mask.lanes, at.width))
-        x = self.f.gather(vector(storage_type(tensor.dtype), at.width), pointer, positions, size, mask.lanes)
-        return from_storage(self.f, x, tensor.dtype, self.halves)
+        place, mask, storage = place_of(node), self._mask(step, done, at), storage_type(node.dtype)
+        if node.tensor.shape[0] == 0:
+            x = constant(storage, 0)
+        elif isinstance(where, Ramp) and where.step in (0, 1):
+            x = self._near(place, where, mask, at)
+        else:
+            pointer, positions = self._positions(place, where, at)
+            wanted = mask.lanes
+            if mask.scalar is not None:
+                every = self.f.splat(mask.scalar, at.width)
+                wanted = every if mask.lanes is None else self.f.binary("and", every, mask.lanes)
+            x = self.f.gather(vector(storage, at.width), pointer, positions, item_bytes(node.dtype), wanted)
+        return from_storage(self.f, x, node.dtype, self.halves)
 
     def _register(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
         """Elements of a buffer that lives in registers."""
@@ -349,23 +356,7 @@ class Emitter:
         wide = where.step == 1 and at.width > 1
         count, width = (at.real or at.width, at.width) if wide else (1, 1)
         x = self.cells.read(tensor, where.base, count, width)
-        return Ramp(x) if tensor.dtype == INDEX and width == 1 else x
-
-    def _streamed_load(self, step: EmissionStep, done: Done, at: VectorContext) -> LaneValue:
-        return self.streamed(step, self.total(self.streams[place_of(step.node)][1], at), done, at)
-
-    def streamed(self, step: EmissionStep, rest: Ramp, done: Done, at: VectorContext) -> LaneValue:
-        """An element at an address that moves with a loop, `rest` further on."""
-        node: Load = step.node
-        if node.part:
-            self.f.at(node.part)
-        stream, size = self.streams[place_of(node)][0], item_bytes(node.dtype)
-        pointer, mask = self._pointer(place_of(node), rest), self._mask(step, done, at)
-        align = size
-        if stream.buffer in self.aligned and isinstance(rest.base, int):
-            align = math.gcd(LINE, size * math.gcd(stream.divisor, rest.base))
-        x = self._near(node.tensor, pointer, align, rest.step, mask, at)
-        return from_storage(self.f, x, node.dtype, self.halves)
+        return as_lane(x, tensor.dtype)
 
     def _rest(self, place: Place, at: VectorContext) -> LaneValue:
         """An address, or its distance from the pointer that moves to it."""
@@ -376,24 +367,27 @@ class Emitter:
         near = self.streams[place][2] if place in self.streams else self.pointers[place[0]]
         return self.f.offset(near, where.base, item_bytes(place[0].dtype))
 
-    def _alignment(self, tensor: Tensor, base: Index, size: int) -> int:
-        """What divides an address of a buffer, in bytes."""
-        if tensor not in self.aligned:
+    def _alignment(self, place: Place, base: Index, size: int) -> int:
+        """What divides an address in bytes, which `_rest` gave."""
+        if place[0] not in self.aligned:
             return size
         terms, const = parts(base)
-        return math.gcd(LINE, size * math.gcd(const, *terms.values()))
+        begin = self.streams[place][0].divisor if place in self.streams else 0
+        return math.gcd(LINE, size * math.gcd(begin, const, *terms.values()))
 
-    def _near(self, tensor: Tensor, pointer: Value, align: int, step: int, mask: Mask, at: VectorContext) -> Value:
+    def _near(self, place: Place, where: Ramp, mask: Mask, at: VectorContext) -> Value:
         """One element, or consecutive elements."""
+        tensor, step = place[0], where.step
         storage, size = storage_type(tensor.dtype), item_bytes(tensor.dtype)
+        pointer, align = self._pointer(place, where), self._alignment(place, where.base, size)
         scalar = mask.scalar
         if step == 0 and mask.lanes is not None and mask.lanes is not at.mask.lanes:
-            anywhere = self.f.any(mask.lanes)
-            scalar = anywhere if scalar is None else self.f.binary("and", scalar, anywhere)
+            scalar = self._both(scalar, self.f.any(mask.lanes))
         if scalar is not None:
             # A branch would end the vector code: a load that is not wanted reads the dummy instead, and its value is
             # dropped.
-            pointer = self.f.select(scalar, pointer, self.dummy())
+            assert self.dummy is not None, "a program with guards has one"
+            pointer = self.f.select(scalar, pointer, self.dummy)
         type = storage if step == 0 else vector(storage, at.width)
         shared = tensor in self.shared and scalar is None and not self.fresh
         if step == 0 or mask.lanes is None:
@@ -402,15 +396,14 @@ class Emitter:
             return self.f.load(type, pointer, align)
         return self.f.masked_load(type, pointer, mask.lanes, size, once=shared)
 
-    def _positions(self, place: Place, where: LaneValue, at: VectorContext, size: int) -> tuple[Value, Value]:
+    def _positions(self, place: Place, where: LaneValue, at: VectorContext) -> tuple[Value, Value]:
         """A pointer and the positions of the lanes relative to it."""
         tensor = place[0]
         if isinstance(where, Ramp):
             return self._pointer(place, where), literal_vector("i64", (k * where.step for k in range(at.width)))
-        positions = where
-        if element(where.type) == "i32" and tensor.shape[0] * size > INT32[1]:
-            positions = scalars.resize(self.f, where, "i64", True)
-        return self.pointers[tensor], positions
+        if element(where.type) == "i32" and tensor.shape[0] * item_bytes(tensor.dtype) > INT32[1]:
+            where = scalars.resize(self.f, where, "i64", True)
+        return self.pointers[tensor], where
 
     def store(self, tensor: Tensor, address: ScalarExpr, value: ScalarExpr, at: VectorContext) -> None:
         """`tensor[address] = value` in all real lanes."""
@@ -437,7 +430,7 @@ class Emitter:
             if at.mask.lanes is None:
                 return self.f.store(x, self._pointer(place, where), size)
             return self.f.masked_store(x, self._pointer(place, where), at.mask.lanes, size)
-        pointer, positions = self._positions(place, where, at, size)
+        pointer, positions = self._positions(place, where, at)
         self.f.scatter(x, pointer, positions, size, at.mask.lanes)
 
     def prefetch(self, tensor: Tensor, address: ScalarExpr, at: VectorContext, near: bool) -> None:

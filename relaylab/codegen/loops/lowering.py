@@ -6,7 +6,7 @@ masked vector. Lane counts follow from the widest dtype in the loop and the targ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
@@ -14,7 +14,6 @@ from relaylab.codegen.kernels.kernel import Kernel, item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import (
-    EVERYWHERE,
     Mask,
     Ramp,
     VectorContext,
@@ -78,15 +77,6 @@ def lower_program(
     return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, program)
 
 
-@dataclass(frozen=True, slots=True)
-class _LoopFacts:
-    """The accumulators that a loop carries, its lanes, and whether it uses buffers in registers."""
-
-    sums: tuple[Local, ...]
-    width: int
-    registers: bool
-
-
 @dataclass(slots=True)
 class _Lowering:
     f: IRFunction
@@ -96,25 +86,22 @@ class _Lowering:
     tiles: bool
     uses: dict[Statement, StatementUses]
     emitter: Emitter = field(init=False)
-    facts: dict[For, _LoopFacts] = field(default_factory=dict)
     moving: MovingPointers = field(init=False)
 
     def __post_init__(self) -> None:
-        dummy: list[Value] = []
-        if any(self.uses[nest.loop].guards for nest in self.program.nests):
-            dummy.append(self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}"))
+        guarded = any(self.uses[nest.loop].guards for nest in self.program.nests)
+        dummy = self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}") if guarded else None
         private = frozenset(self.program.registers)
         every = [s for nest in self.program.nests for s in statements((nest.loop,))]
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
-        memory = self.pointers, self.target, lambda: dummy[0]
-        self.emitter = Emitter(self.f, *memory, private, shared, aligned, self.tiles)
-        self.emitter.sizes = self._sizes()
-        known = self.f, self.pointers, private, self.emitter
-        self.moving = MovingPointers(*known, self._in_registers, self._written_out)
         vectors = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
-        self.emitter.varying = frozenset(x for u in vectors for x in (*u.defined, *u.carried) if x.dtype == INDEX)
+        varying = frozenset(x for u in vectors for x in (*u.defined, *u.carried) if x.dtype == INDEX)
+        self.emitter = Emitter(
+            self.f, self.pointers, self.target, dummy, private, shared, aligned, varying, self.tiles, self._sizes()
+        )
+        self.moving = MovingPointers(self.emitter, self._in_registers, self._written_out)
 
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""
@@ -200,7 +187,7 @@ class _Lowering:
         """The turns of a loop, one after another."""
         if len(group) == 1 and self._tile(loop, group[0]):
             return
-        sums = self._facts_of(loop).sums
+        sums = self.uses[loop].carried
         for i in range(loop.axis.extent):
             inner = [at.within(loop.axis, Ramp(i)) for at in group]
             self._body(loop.body, inner)
@@ -309,13 +296,6 @@ class _Lowering:
             x = scalars.resize(self.f, x, "i64", True)
         return self.emitter.spread(x, at.width)
 
-    def _facts_of(self, loop: For) -> _LoopFacts:
-        """What is asked of a loop whenever it is written out."""
-        if loop not in self.facts:
-            width = self.width(loop) if loop.kind == "vectorized" else 1
-            self.facts[loop] = _LoopFacts(self.uses[loop].carried, width, self._in_registers(loop))
-        return self.facts[loop]
-
     # ---- vectors
 
     def width(self, loop: For) -> int:
@@ -326,29 +306,13 @@ class _Lowering:
         return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
 
     def _vector(self, loop: For, group: list[VectorContext]) -> None:
-        """A vectorised loop of static extent, for every (scalar) context in turn."""
+        """A vectorised loop, for every (scalar) context in turn."""
         for at in group:
             if self._tile(loop, at):
                 continue
-            facts, extent = self._facts_of(loop), loop.axis.extent
-            if loop.axis.size is not None:
-                ends = self._vector_range(loop, 0, self._number(loop.axis.size), at, facts.sums)
-                self._fold(loop, at, facts.sums, ends)
-                continue
-            sums, width = facts.sums, facts.width
-            step, written_out = width * loop.unroll, facts.registers  # they have no addresses that a loop computes
-            rows = -(-extent // width) if written_out else loop.unroll
-            partial = [[neutral(self._kind(local, loop), local.dtype, width) for local in sums] for _ in range(rows)]
-            main = 0 if written_out else extent // step * step
-
-            def turn(i: Index, *flat: Value, at=at, sums=sums, width=width) -> list[Value]:
-                firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
-                contexts = [self._context(loop, at, first, width) for first in firsts]
-                return self._turn(loop, contexts, sums, flat)
-
-            flat = self.f.loop(0, main, turn, [x for row in partial for x in row], step)
-            flat = self._rest(loop, at, main, width, sums, list(flat))
-            self._fold(loop, at, sums, flat)
+            size = loop.axis.size
+            flat = self._vectors(loop, at) if size is None else self._vector_range(loop, 0, self._number(size), at)
+            self._fold(loop, at, flat)
 
     def _tile(self, loop: For, at: VectorContext) -> bool:
         """Do the rows of a tile at once; False if the loop is none."""
@@ -356,59 +320,62 @@ class _Lowering:
 
     def _written_out(self, loop: For) -> int:
         """The lanes of a loop that is written out; 0 for any other."""
-        facts = self._facts_of(loop)
-        straight = facts.registers or loop.axis.extent <= facts.width * loop.unroll
-        return facts.width if straight and loop.axis.size is None else 0
+        width = self.width(loop)
+        straight = loop.axis.extent <= width * loop.unroll or self._in_registers(loop)
+        return width if straight and loop.axis.size is None else 0
 
-    def _rest(
-        self, loop: For, at: VectorContext, start: int, width: int, sums: Sequence[Local], flat: list[Value]
-    ) -> list[Value]:
-        """The vectors after the last full step, the last one masked."""
-        contexts = []
-        for first in range(start, loop.axis.extent, width):
-            active = min(width, loop.axis.extent - first)
-            contexts.append(self._context(loop, at, first, width, first_lanes(active, width), active))
-        if not contexts:
-            return flat
-        count = len(contexts) * len(sums)
-        return self._turn(loop, contexts, sums, flat[:count]) + flat[count:]
+    def _vectors(self, loop: For, at: VectorContext) -> list[Value]:
+        """A vectorised loop of static extent, the last vector masked; its partial accumulators."""
+        width, extent = self.width(loop), loop.axis.extent
+        step, rows = width * loop.unroll, loop.unroll
+        main = extent // step * step
+        if self._in_registers(loop):  # they have no addresses that a loop computes
+            main, rows = 0, -(-extent // width)
+        flat = self.f.loop(0, main, self._several(loop, at, width), self._partial(loop, width, rows), step)
+        rest = [self._context(loop, at, k, width, min(width, extent - k)) for k in range(main, extent, width)]
+        count = len(rest) * len(self.uses[loop].carried)
+        return [*(self._turn(loop, rest, flat[:count]) if rest else ()), *flat[count:]]
 
-    def _turn(
-        self, loop: For, contexts: list[VectorContext], sums: Sequence[Local], flat: Sequence[Value]
-    ) -> list[Value]:
+    def _vector_range(self, loop: For, low: Index, high: Index, at: VectorContext) -> list[Value]:
+        """A vectorised loop between bounds that are known at run time; its partial accumulators."""
+        width, sums = self.width(loop), self.uses[loop].carried
+        step = width * loop.unroll
+        main = self.f.add(low, self.f.mul(self.f.div(self.f.sub(high, low), step), step))
+        # A share may be empty, with `low` above `high`: no vector then, and none in the loop of the rest.
+        whole = self.f.select(self.f.compare("slt", low, high), self.f.value(main), self.f.value(low))
+
+        def last(i: Index, *flat: Value) -> list[Value]:
+            mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
+            return self._turn(loop, [VectorContext({**at.env, loop.axis: Ramp(i, 1)}, width, mask)], flat)
+
+        start = self._partial(loop, width, loop.unroll)
+        ends = self.f.loop(low, whole, self._several(loop, at, width), start, step)
+        return [*self.f.loop(whole, high, last, ends[: len(sums)], step=width), *ends[len(sums) :]]
+
+    def _partial(self, loop: For, width: int, rows: int) -> list[Value]:
+        """What the accumulators of some vectors begin with."""
+        sums = self.uses[loop].carried
+        return [neutral(self._kind(local, loop), local.dtype, width) for _ in range(rows) for local in sums]
+
+    def _several(self, loop: For, at: VectorContext, width: int) -> Callable[..., list[Value]]:
+        """The turn of a loop that does as many vectors as it unrolls."""
+
+        def turn(i: Index, *flat: Value) -> list[Value]:
+            firsts = [self.f.add(i, u * width) for u in range(loop.unroll)]
+            return self._turn(loop, [self._context(loop, at, first, width, width) for first in firsts], flat)
+
+        return turn
+
+    def _turn(self, loop: For, contexts: list[VectorContext], flat: Sequence[Value]) -> list[Value]:
         """The body for a group of vectors, with their partial accumulators."""
+        sums = self.uses[loop].carried
         for k, context in enumerate(contexts):
             context.env.update(zip(sums, flat[k * len(sums) : (k + 1) * len(sums)]))
         self._body(loop.body, contexts)
         return [self._register(local, context) for context in contexts for local in sums]
 
-    def _context(
-        self, loop: For, at: VectorContext, first: Index, width: int, mask: Mask = EVERYWHERE, real: int | None = None
-    ) -> VectorContext:
-        real = width if mask is EVERYWHERE else real
-        return VectorContext({**at.env, loop.axis: Ramp(first, 1)}, width, mask, real)
-
-    def _vector_range(
-        self, loop: For, low: Index, high: Index, at: VectorContext, sums: Sequence[Local] = ()
-    ) -> list[Value]:
-        """A vectorised loop between bounds that are known at run time; its partial accumulators."""
-        width = self.width(loop)
-        step = width * loop.unroll
-        main = self.f.add(low, self.f.mul(self.f.div(self.f.sub(high, low), step), step))
-        # A share may be empty, with `low` above `high`: no vector then, and none in the loop of the rest.
-        whole = self.f.select(self.f.compare("slt", low, high), self.f.value(main), self.f.value(low))
-        start = [neutral(self._kind(s, loop), s.dtype, width) for _ in range(loop.unroll) for s in sums]
-
-        def turn(i: Index, *flat: Value) -> list[Value]:
-            offsets = [self.f.add(i, u * width) for u in range(loop.unroll)]
-            return self._turn(loop, [self._context(loop, at, first, width) for first in offsets], sums, flat)
-
-        def last(i: Index, *flat: Value) -> list[Value]:
-            mask = Mask(None, self.f.dynamic_mask(self.f.minimum(self.f.sub(high, i), width), width))
-            return self._turn(loop, [self._context(loop, at, i, width, mask)], sums, flat)
-
-        ends = self.f.loop(low, whole, turn, start, step)
-        return [*self.f.loop(whole, high, last, ends[: len(sums)], step=width), *ends[len(sums) :]]
+    def _context(self, loop: For, at: VectorContext, first: Index, width: int, real: int) -> VectorContext:
+        return VectorContext({**at.env, loop.axis: Ramp(first, 1)}, width, first_lanes(real, width), real)
 
     # ---- accumulators
 
@@ -425,8 +392,9 @@ class _Lowering:
             amount = self.f.select(at.mask.lanes, amount, nothing)
         at.env[local] = as_lane(combine(self.f, kind, local.dtype, total, amount, self.emitter.avx512), local.dtype)
 
-    def _fold(self, loop: For, at: VectorContext, sums: Sequence[Local], flat: list[Value]) -> None:
+    def _fold(self, loop: For, at: VectorContext, flat: list[Value]) -> None:
         """Add the lanes of all partial accumulators to the registers around the loop."""
+        sums = self.uses[loop].carried
         for k, local in enumerate(sums):
             kind, avx512 = self._kind(local, loop), self.emitter.avx512
             lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)], avx512)

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value
+from relaylab.codegen.llvm.text import Index, Value
 from relaylab.codegen.loops.contexts import Ramp, VectorContext
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.codegen.loops.streams import AxisSum, Place, Spot, Stream, moves, streams_of
-from relaylab.loop.expr import Tensor
 from relaylab.loop.program import Define, For, Prefetch, Statement, statements
 
 
@@ -25,9 +24,6 @@ from relaylab.loop.program import Define, For, Prefetch, Statement, statements
 class MovingPointers:
     """The streams of a program's loops. `in_registers` and `written_out` tell of loops what lowering knows."""
 
-    f: IRFunction
-    pointers: Mapping[Tensor, Value]
-    private: frozenset[Tensor]
     emitter: Emitter
     in_registers: Callable[[For], bool]
     written_out: Callable[[For], int]
@@ -40,7 +36,7 @@ class MovingPointers:
         """The streams of a loop around a tile of registers, or over the rows of one in memory; none of other loops."""
         if loop not in self._own:
             serves = self.in_registers(loop) or all(self._straight(s) for s in loop.body)
-            found = streams_of(loop, self.private, self._straight) if serves and loop.axis.extent > 1 else {}
+            found = streams_of(loop, self.emitter.registers, self._straight) if serves and loop.axis.extent > 1 else {}
             self._own[loop] = found
         return self._own[loop]
 
@@ -54,12 +50,13 @@ class MovingPointers:
         """Where a stream is in the first turn."""
         if stream.spot in self.begun:
             return self.begun[stream.spot]
+        f = self.emitter.f
         total: Index = 0
         for atom, factor in stream.start:
             x = self.emitter.lane(atom, at)
             assert isinstance(x, Ramp), "an index outside of lanes"
-            total = self.f.add(total, self.f.mul(x.base, factor))
-        return self.f.offset(self.pointers[stream.buffer], self.f.mul(total, item_bytes(stream.buffer.dtype)))
+            total = f.add(total, f.mul(x.base, factor))
+        return f.offset(self.emitter.pointers[stream.buffer], f.mul(total, item_bytes(stream.buffer.dtype)))
 
     def following(self, loop: For, here: Mapping[Stream, Value]) -> list[Value]:
         """Where streams go on after a turn that they begin `here`: where a loop inside ended, if that is the place."""
@@ -67,7 +64,8 @@ class MovingPointers:
         found = []
         for stream, pointer in here.items():
             end, further = ends.get(stream, (pointer, 0))
-            found.append(end if further == stream.step else self._further(stream, pointer))
+            step = stream.step * item_bytes(stream.buffer.dtype)
+            found.append(end if further == stream.step else self.emitter.f.offset(pointer, step))
         return found
 
     def left(self, loop: For, ends: Mapping[Stream, Value]) -> None:
@@ -78,9 +76,6 @@ class MovingPointers:
         if loop.stop is loop.axis.size is None:
             spots = ((s, end) for s, end in ends.items() if s.spot in self.begun)
             self.ended.update((s.spot, (end, s.step * loop.axis.extent)) for s, end in spots)
-
-    def _further(self, stream: Stream, pointer: Value) -> Value:
-        return self.f.offset(pointer, stream.step * item_bytes(stream.buffer.dtype))
 
     def _moved_by(self, loop: For) -> dict[Spot, Stream]:
         body = list(statements(loop.body))

@@ -87,12 +87,7 @@ def _write(
     if isinstance(statement, Define):
         at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
     elif isinstance(statement, Store):
-        place = (statement.buffer, statement.address)
-        (moving, _, step), *more = plans[0]
-        if more or moving is None or isinstance(step.node, Load):
-            where = _value(emitter, plans[0], turn, first, at)
-        else:
-            where = moving.at(turn, first)
+        place, where = (statement.buffer, statement.address), _value(emitter, plans[0], turn, first, at)
         emitter.fresh = emitter.brings(statement.buffer, statement.value)
         x = _value(emitter, plans[1], turn, first, at)
         emitter.fresh = False
@@ -133,7 +128,7 @@ def _value(emitter: Emitter, plan: Plan, turn: int, first: int, at: VectorContex
         if moving is None:
             x = way(step, done, at)
         elif isinstance(step.node, Load):
-            x = emitter.streamed(step, moving.at(turn, first), done, at)
+            x = emitter.load(step, moving.at(turn, first), done, at)
         else:
             x = moving.at(turn, first)
         done.append(x)
