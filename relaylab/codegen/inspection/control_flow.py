@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from relaylab.codegen.llvm.debug_lines import lines_with_parts
 from relaylab.support.words import counted
 
 _DEFINE = re.compile(r"^define .*@([\w.$]+)\(")
@@ -86,25 +87,23 @@ def flows(text: str) -> list[ControlFlow]:
     return found
 
 
-def _functions(text: str) -> Iterator[tuple[str, list[str]]]:
+def _functions(text: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     name, lines = "", []
-    for line in text.split("\n"):
+    for line, part in lines_with_parts(text):
         if match := _DEFINE.match(line):
             name, lines = match[1], []
         elif line == "}" and name:
             yield name, lines
             name = ""
         elif name:
-            lines.append(line)
+            lines.append((line, part))
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[BasicBlock]:
-    label, body, part, parts = "entry", [], 0, {}
-    for line in lines:
+def _blocks(lines: Sequence[tuple[str, int]]) -> Iterator[BasicBlock]:
+    label, body, parts = "entry", [], {}
+    for line, part in lines:
         if match := _LABEL.match(line):
             label, body, parts = match[1], [], {}
-        elif line.startswith("  ; @"):
-            part = int(line[5:])
         elif line.startswith(("  br ", "  ret", "  switch", "  unreachable")):
             yield BasicBlock(label, tuple(body), tuple(dict.fromkeys(_TARGET.findall(line))), tuple(parts))
         elif line.strip() and not line.lstrip().startswith(";"):

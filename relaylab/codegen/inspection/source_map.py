@@ -6,13 +6,13 @@ Choices: docs/choices.md, The explorer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, module_text
-from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
+from relaylab.codegen.llvm.debug_lines import assembly_parts, lines_with_parts, with_debug_lines
 from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.ir import Call, Constant, Expr
 from relaylab.ir.op import op_name
@@ -36,7 +36,7 @@ class SourceMap:
     @cached_property
     def llvm(self) -> list[tuple[str, int]]:
         """The lines of the function's LLVM IR with the part of each, -1 for lines that are no instructions."""
-        return list(_llvm_lines(self.kernel.text))
+        return list(lines_with_parts(self.kernel.text.rstrip("\n")))
 
     @cached_property
     def asm(self) -> list[tuple[str, int]]:
@@ -79,17 +79,3 @@ def coverage(kernels: Sequence[SourceMap]) -> str:
 
 def _plain(line: str) -> str:
     return line.replace("\t", " ")
-
-
-def _llvm_lines(text: str) -> Iterator[tuple[str, int]]:
-    part = -1
-    for line in text.rstrip("\n").split("\n"):
-        if line.startswith("define "):
-            yield line, -1
-            part = 0
-        elif line.startswith("  ; @"):
-            part = int(line[5:])
-        elif line == "}" or not line.startswith("  "):
-            yield line, -1
-        else:
-            yield line, part

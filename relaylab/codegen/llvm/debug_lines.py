@@ -9,24 +9,32 @@ Code for running is compiled without any of this.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _LOCATION = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)")
 _FUNCTION_LABEL = re.compile(r"^([A-Za-z_][\w.$]*):")
 
 
-def with_debug_lines(text: str, file: str = "kernel") -> str:
-    """A module's text with a debug location on every instruction of its functions."""
-    lines, metadata = [], _Metadata(file)
-    part, scope = 0, None
+def lines_with_parts(text: str) -> Iterator[tuple[str, int]]:
+    """The lines of a module with the part of each instruction, -1 for lines that are none."""
+    part = 0
     for line in text.split("\n"):
-        if line.startswith("define "):
-            scope, part = metadata.function(line[line.index("@") + 1 : line.index("(")]), 0
-            line = line.replace(" {", f" !dbg !{scope} {{")
-        elif line == "}":
-            scope = None
-        elif line.startswith("  ; @"):
+        if line.startswith("  ; @"):
             part = int(line[5:])
-        elif scope is not None and line.startswith("  ") and not line.startswith("  ;"):
+            continue
+        if line.startswith("define "):
+            part = 0
+        yield line, part if line.startswith("  ") else -1
+
+
+def with_debug_lines(text: str) -> str:
+    """A module's text with a debug location on every instruction of its functions."""
+    lines, metadata, scope = [], _Metadata(), 0
+    for line, part in lines_with_parts(text):
+        if line.startswith("define "):
+            scope = metadata.function(line[line.index("@") + 1 : line.index("(")])
+            line = line.replace(" {", f" !dbg !{scope} {{")
+        elif part >= 0:
             line = f"{line}, !dbg !{metadata.location(part + 1, scope)}"
         lines.append(line)
     return "\n".join([*lines, *metadata.lines()])
@@ -35,11 +43,11 @@ def with_debug_lines(text: str, file: str = "kernel") -> str:
 class _Metadata:
     """The numbered nodes of the debug metadata."""
 
-    def __init__(self, file: str):
+    def __init__(self) -> None:
         self._nodes = [
             '!{i32 2, !"Debug Info Version", i32 3}',
             '!{i32 7, !"Dwarf Version", i32 4}',
-            f'!DIFile(filename: "{file}", directory: "relaylab")',
+            '!DIFile(filename: "kernel", directory: "relaylab")',
             'distinct !DICompileUnit(language: DW_LANG_C99, file: !2, producer: "relaylab", '
             "emissionKind: LineTablesOnly)",
             "!DISubroutineType(types: !{})",
