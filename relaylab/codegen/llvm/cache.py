@@ -21,6 +21,7 @@ import stat
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from relaylab.support.errors import RelayError
@@ -90,7 +91,8 @@ class ObjectCache:
         if head != FORMAT + bytes.fromhex(digest(key, payload)):
             _remove(path)
             return None
-        _touch(path)
+        with suppress(OSError):
+            os.utime(path)
         return payload
 
     def put(self, key: str, payload: bytes) -> None:
@@ -133,16 +135,13 @@ class ObjectCache:
         if self.directory is None:
             return []
         found = []
-        try:
-            with os.scandir(self.directory) as files:
-                for file in files:
-                    status = _status(file) if file.name.endswith((_SUFFIX, _UNFINISHED)) else None
-                    if status is not None and file.name.endswith(_SUFFIX):
-                        found.append((status.st_mtime, status.st_size, Path(file.path)))
-                    elif status is not None and status.st_mtime < time.time() - _ABANDONED:
-                        _remove(Path(file.path))
-        except OSError:  # the directory has gone, or was never there
-            pass
+        with suppress(OSError), os.scandir(self.directory) as files:  # it may have gone, or was never there
+            for file in files:
+                status = _status(file) if file.name.endswith((_SUFFIX, _UNFINISHED)) else None
+                if status is not None and file.name.endswith(_SUFFIX):
+                    found.append((status.st_mtime, status.st_size, Path(file.path)))
+                elif status is not None and status.st_mtime < time.time() - _ABANDONED:
+                    _remove(Path(file.path))
         return sorted(found)
 
     def _evict(self) -> int:
@@ -205,14 +204,5 @@ def _status(file: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with suppress(OSError):
         path.unlink()
-    except OSError:
-        pass
-
-
-def _touch(path: Path) -> None:
-    try:
-        os.utime(path)
-    except OSError:
-        pass
