@@ -51,13 +51,11 @@ class Family:
     bytes_by: Mapping[str, ByteInstruction]
     halves: str
     scales: bool  # has it a scaling by powers of two, `vscalefps`?
+    second_cache: int  # bytes of a core's that loops are blocked for: those of the smaller such CPUs
     cold_bytes: float  # what a core reads from memory in a cycle, beside a product
-    winograd: Mapping[int, tuple[float, float]]  # cycles of F(m, r) per tile and vector of channels: into it, back
-    strassen_sums: float  # cycles per vector of the four sums
-    strassen_bytes: int  # of the sums of a block of rows
+    strassen_bytes: int  # of the sums of a block of rows of Strassen's products
 
 
-_WIDE = {2: (70.0, 65.0), 3: (70.0, 80.0), 4: (280.0, 230.0)}
 _PLAIN = {"": PMADDWD}
 _AVX2 = ("avx2", "fma")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512dq", "avx512vl")
@@ -67,15 +65,15 @@ _NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
 FAMILIES = (
     # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
     Family("avx512", X86.name, frozenset(_AVX512), 64, 32, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
-           "f16c", True, 7.0, _WIDE, 12.0, 640 << 10),
+           "f16c", True, 1 << 20, 7.0, 640 << 10),
     # One register more to load ahead.
     Family("avx2", X86.name, frozenset(_AVX2), 32, 16, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
-           "f16c", False, 3.5, _WIDE, 12.0, 160 << 10),
+           "f16c", False, 512 << 10, 3.5, 160 << 10),
     Family("neon", AARCH64.name, frozenset(), 16, 32, 24, 2, _NEON_BYTES,
-           "", False, 3.5, _WIDE, 12.0, 160 << 10),
+           "", False, 512 << 10, 3.5, 160 << 10),
     # Without a fused multiply-add one for products: SSE2, and whatever else has vectors of 16 bytes.
     Family("generic", "", frozenset(), 16, 16, 8, 3, _PLAIN,
-           "f16c", False, 1.75, _WIDE, 12.0, 160 << 10),
+           "f16c", False, 512 << 10, 1.75, 160 << 10),
 )
 # fmt: on
 

@@ -41,9 +41,13 @@ class CpuTarget:
     triple: str = field(default_factory=host_triple)
 
     @staticmethod
+    @lru_cache(maxsize=1)
     def host() -> CpuTarget:
         """The CPU this process runs on, by its features."""
-        return _host()
+        import llvmlite.binding as llvm
+
+        have = sorted("+" + name for name, here in _known_features().items() if here)
+        return CpuTarget(llvm.get_host_cpu_name(), ",".join(have))
 
     @staticmethod
     def parse(text: str | CpuTarget | None = None) -> CpuTarget:
@@ -91,11 +95,6 @@ class CpuTarget:
     def registers(self) -> int:
         """The number of vector registers."""
         return self.facts.registers
-
-    @property
-    def second_cache(self) -> int:
-        """The bytes of a core's second-level cache that loops are blocked for: those of the smaller such CPUs."""
-        return (1 << 20) if self.isa == "avx512" else (512 << 10)
 
     def lanes(self, dtype: str) -> int:
         """How many elements of `dtype` a vector register holds."""
@@ -234,14 +233,6 @@ def _cores(text: str) -> int:
             help=f"write a whole number from 1 to {MAX_THREADS}",
         )
     return int(text)
-
-
-@lru_cache(maxsize=1)
-def _host() -> CpuTarget:
-    import llvmlite.binding as llvm
-
-    features = _known_features()
-    return CpuTarget(llvm.get_host_cpu_name(), ",".join(sorted("+" + name for name, on in features.items() if on)))
 
 
 FOREIGN_KINDS = frozenset(

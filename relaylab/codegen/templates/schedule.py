@@ -188,7 +188,7 @@ def _order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, i
         per_item = max(1, min(tiles * problem.batch.extent // (4 * ITEMS_WANTED), -(-112 // (tile[0] * tile[1]))))
         return Blocking(vectors, tile, per_item if panels == 1 else 1, panels, False)
     # Rows that are read again for every panel: a quarter of the second-level cache.
-    rows_of_block = max(1, target.second_cache // 4 // (max(1, problem.depth) * size))
+    rows_of_block = max(1, target.facts.second_cache // 4 // (max(1, problem.depth) * size))
     block = max(LEAST_TILES, rows_of_block // (tile[0] * tile[1]))
     large = weight_bytes > SMALL_WEIGHTS
     if tiles > 2 * block:  # both sides are large: walk the weights once per block of rows

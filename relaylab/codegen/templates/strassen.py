@@ -32,6 +32,7 @@ from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap
 from relaylab.codegen.templates.schedule import FAR_BYTES, Blocking, estimate, schedule_contraction
 from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
+SUM_CYCLES = 12.0  # per vector of the four sums
 FAR_SUM_CYCLES = 40.0  # per vector of the four sums where what is added comes from beyond the second-level cache
 SUPPLY = 4.0  # cycles to get a vector of weights nearer, of which seven panels are used in turn
 SEVEN = 7  # products
@@ -80,7 +81,7 @@ def strassen_cycles(problem: Problem, target: CpuTarget) -> float:
     """Estimated cycles: the sums of quarters and the seven products."""
     half, size = half_problem(problem), item_bytes(problem.dtype)
     far = problem.row_count * problem.depth * size > FAR_BYTES
-    each = FAR_SUM_CYCLES if far else target.facts.strassen_sums
+    each = FAR_SUM_CYCLES if far else SUM_CYCLES
     sums = half.row_count * half.depth / target.lanes(problem.dtype) * each
     return sums + SEVEN * estimate(half, target, half.depth * half.columns * size)
 

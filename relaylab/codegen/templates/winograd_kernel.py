@@ -34,6 +34,8 @@ from relaylab.codegen.templates.winograd import (
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
 from relaylab.loop.program import Body, Define, For, LoopNest, LoopProgram, Statement, Store
 
+TRANSFORM_CYCLES = {2: (70.0, 65.0), 3: (70.0, 80.0), 4: (280.0, 230.0)}
+"""Of F(m, r) per tile and vector of channels: into it, and back."""
 Step = Callable[[Place, Place], Body]
 """The statements for a tile, whose points are at a slot of the workspace."""
 
@@ -278,7 +280,7 @@ class MinimalFiltering(ConvolutionFamily):
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
         """The products at all points, and the transforms there and back."""
         shape, width = winograd_shape(spec, self.m), target.lanes("float32")
-        into, back = target.facts.winograd[self.m]
+        into, back = TRANSFORM_CYCLES[self.m]
         vectors = -(-shape.in_channels // width) * into + -(-shape.out_channels // width) * back
         weights = shape.points * shape.in_channels * shape.out_channels * 4
         products = estimate(point_problem(shape), target, weights)
