@@ -142,13 +142,7 @@ def _turns(head: BasicBlock, latch: BasicBlock) -> int | None:
 
 def work_of(blocks: Sequence[BasicBlock]) -> Counter[str]:
     """How many instructions of each kind that does work: `multiply-add <16 x float>` and so on."""
-    found: Counter[str] = Counter()
-    for block in blocks:
-        for line in block.lines:
-            kind = _kind(line)
-            if kind:
-                found[kind] += 1
-    return found
+    return Counter(kind for block in blocks for line in block.lines if (kind := _kind(line)))
 
 
 def _kind(line: str) -> str:

@@ -54,8 +54,9 @@ class SourceMap:
 
     def annotated(self) -> str:
         """The assembly, each instruction with what it belongs to."""
-        width = min(60, max((len(_plain(line)) for line, _ in self.asm), default=0))
-        body = (f"  {_plain(line):<{width}}  # {self.title(part)}" for line, part in self.asm)
+        lines = [(line.replace("\t", " "), self.title(part)) for line, part in self.asm]
+        width = min(60, max((len(line) for line, _ in lines), default=0))
+        body = (f"  {line:<{width}}  # {title}" for line, title in lines)
         return "\n".join([f"{self.kernel.name}:", *body, ""])
 
 
@@ -75,7 +76,3 @@ def coverage(kernels: Sequence[SourceMap]) -> str:
     return f"{known} of {total} instructions ({share:.0f} %) know their Relay nodes: " + ", ".join(
         f"{name} {count}" for name, count in counts.most_common()
     )
-
-
-def _plain(line: str) -> str:
-    return line.replace("\t", " ")

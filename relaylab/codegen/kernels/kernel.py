@@ -53,9 +53,9 @@ class MemoryView(BufferLayout):
     halo: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
-    def dense(shape: tuple[int, ...], dtype: str = "float32", offset: int = 0) -> MemoryView:
+    def dense(shape: tuple[int, ...], dtype: str = "float32") -> MemoryView:
         """A row-major view without gaps."""
-        return MemoryView(dtype, tuple(shape), dense_strides(tuple(shape)), offset)
+        return MemoryView(dtype, tuple(shape), dense_strides(tuple(shape)))
 
     @staticmethod
     def padded(shape: tuple[int, ...], halo: tuple[tuple[int, int], ...], dtype: str = "float32") -> MemoryView:
