@@ -111,9 +111,9 @@ def test_vectors_masks_gathers_and_reductions():
 
     def build(f, out, x):
         wide = vector("float", 8)
-        loaded = f.masked_load(wide, f.offset(x, 16), tail_mask(3, 8))
+        loaded = f.load(wide, f.offset(x, 16), mask=tail_mask(3, 8))
         gathered = f.gather(wide, x, literal_vector("i32", range(8)), 12)
-        dynamic = f.masked_load(wide, x, f.dynamic_mask(f.end, 8))
+        dynamic = f.load(wide, x, mask=f.dynamic_mask(f.end, 8))
         for k, v in enumerate((loaded, gathered, dynamic)):
             f.store(f.cast("fptosi", f.sum(v), "i64"), f.offset(out, 8 * k), 8)
         picked = f.shuffle(loaded, gathered, [9, 0, 15, 1])

@@ -241,8 +241,6 @@ class IRFunction:
 
     def splat(self, x: Value, count: int) -> Value:
         """A vector with the scalar `x` in every lane."""
-        if count == 1:
-            return x
         found = self._known.get((x, count))
         if found is None:
             type = vector(x.type, count)
@@ -295,24 +293,23 @@ class IRFunction:
             pointer, index = moved, const
         return pointer if index == 0 else self.pure("ptr", f"getelementptr i8, ptr {pointer.ref}, i64 {index * size}")
 
-    def load(self, type: str, pointer: Value, align: int = 4) -> Value:
-        """Load a scalar or vector."""
-        return self.define(type, f"load {type}, ptr {pointer.ref}, align {align}")
+    def load(self, type: str, pointer: Value, align: int = 4, mask: Value | None = None, once: bool = False) -> Value:
+        """Load a scalar or vector; of a vector the lanes of `mask`, zeros elsewhere, where memory is not touched.
 
-    def store(self, x: Value, pointer: Value, align: int = 4) -> None:
-        """Store a scalar or vector."""
-        self.emit(f"store {x.type} {x.ref}, ptr {pointer.ref}, align {align}")
-
-    def masked_load(self, type: str, pointer: Value, mask: Value, align: int = 4, once: bool = False) -> Value:
-        """Load the lanes of `mask`, zeros elsewhere, where memory is not touched. `once`: nothing writes there."""
+        `once`: nothing writes there.
+        """
+        if mask is None:
+            return (self.pure if once else self.define)(type, f"load {type}, ptr {pointer.ref}, align {align}")
         call = self.pure_call if once else self.call
         name = f"llvm.masked.load.{suffix(type)}.p0"
         return call(name, type, pointer, constant("i32", align), mask, constant(type, 0))
 
-    def masked_store(self, x: Value, pointer: Value, mask: Value, align: int = 4) -> None:
-        """Store the lanes of `mask`; other memory is not touched."""
-        if mask.ref == tail_mask(1, lanes(x.type)).ref:  # LLVM stores a truncated value in its full width for AVX-512
-            return self.store(self.extract(x, 0), pointer, align)
+    def store(self, x: Value, pointer: Value, align: int = 4, mask: Value | None = None) -> None:
+        """Store a scalar or vector; of a vector the lanes of `mask`, other memory is not touched."""
+        if mask is not None and mask.ref == tail_mask(1, lanes(x.type)).ref:
+            x, mask = self.extract(x, 0), None  # LLVM stores a truncated value in its full width for AVX-512
+        if mask is None:
+            return self.emit(f"store {x.type} {x.ref}, ptr {pointer.ref}, align {align}")
         name = f"llvm.masked.store.{suffix(x.type)}.p0"
         self.declare(name, "void", (x.type, "ptr", "i32", mask.type))
         self.emit(f"call void @{name}({x}, {pointer}, i32 {align}, {mask})")

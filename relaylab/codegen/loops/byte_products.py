@@ -44,15 +44,7 @@ def dot4(f: IRFunction, total: Value, x: Value, w: Value, how: str) -> Value:
 
 
 def _neon_dot(f: IRFunction, total: Value, x: Value, w: Value, how: str) -> Value:
-    """NEON's instruction, of vectors of 16 bytes."""
-    count = lanes(total.type)
-    if count > LEAST:
-        part = lambda v, k: f.shuffle(v, v, range(k, k + LEAST))
-        found = [_neon_dot(f, part(total, k), part(x, k), part(w, k), how) for k in range(0, count, LEAST)]
-        while len(found) > 1:
-            pairs = zip(found[::2], found[1::2])
-            found = [f.shuffle(a, c, range(2 * lanes(a.type))) for a, c in pairs]
-        return found[0]
+    """NEON's instruction, of vectors of 16 bytes: the registers there are no wider."""
     bytes_ = vector("i8", 4 * LEAST)
     name, xs, ws = f"llvm.aarch64.neon.{how}.v4i32.v16i8", f.cast("bitcast", x, bytes_), f.cast("bitcast", w, bytes_)
     dot = lambda t, a, c: f.pure_call(name, t.type, t, a, c)

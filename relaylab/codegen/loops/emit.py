@@ -272,7 +272,7 @@ class Emitter:
         wide = lanes(args[-1].type) > 1 and node.dtype == INDEX and not narrow
         if wide or len({element(a.type) for a in args[-2:]}) > 1:
             args = [a if element(a.type) == "i1" else scalars.resize(self.f, a, "i64", True) for a in args]
-        result = scalars.apply(self.f, op, INDEX, args, self.avx512)
+        result = scalars.apply(self.f, op, INDEX, args)
         if node.dtype != INDEX:
             return result
         if lanes(result.type) == 1:
@@ -391,10 +391,8 @@ class Emitter:
         type = storage if step == 0 else vector(storage, at.width)
         shared = tensor in self.shared and scalar is None and not self.fresh
         if step == 0 or mask.lanes is None:
-            if shared:
-                return self.f.pure(type, f"load {type}, {pointer}, align {align}")
-            return self.f.load(type, pointer, align)
-        return self.f.masked_load(type, pointer, mask.lanes, size, once=shared)
+            return self.f.load(type, pointer, align, once=shared)
+        return self.f.load(type, pointer, size, mask.lanes, once=shared)
 
     def _positions(self, place: Place, where: LaneValue, at: VectorContext) -> tuple[Value, Value]:
         """A pointer and the positions of the lanes relative to it."""
@@ -427,9 +425,7 @@ class Emitter:
             return
         x, size = to_storage(self.f, x, tensor.dtype, self.halves), item_bytes(tensor.dtype)
         if isinstance(where, Ramp) and (where.step == 1 or at.width == 1):
-            if at.mask.lanes is None:
-                return self.f.store(x, self._pointer(place, where), size)
-            return self.f.masked_store(x, self._pointer(place, where), at.mask.lanes, size)
+            return self.f.store(x, self._pointer(place, where), size, at.mask.lanes)
         pointer, positions = self._positions(place, where, at)
         self.f.scatter(x, pointer, positions, size, at.mask.lanes)
 

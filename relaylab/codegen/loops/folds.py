@@ -18,22 +18,22 @@ def neutral(kind: str, dtype: str, width: int) -> Value:
     return constant(type, identity(kind, compute_dtype(dtype)).value)
 
 
-def combine(f: IRFunction, kind: str, dtype: str, a: Value, c: Value, avx512: bool) -> Value:
-    """Two partial results as one; `avx512`: the target has it."""
+def combine(f: IRFunction, kind: str, dtype: str, a: Value, c: Value) -> Value:
+    """Two partial results as one."""
     if kind == "last" or kind == "sum" and is_float(a.type) and a.ref == constant(a.type, -0.0).ref:
         return c
     op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
-    return scalars.apply(f, op, dtype, [a, c], avx512)
+    return scalars.apply(f, op, dtype, [a, c])
 
 
-def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value], avx512: bool) -> Value:
+def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value]) -> Value:
     """All lanes of some vectors as one number."""
     rows = [*rows]
     # In pairs: a chain of additions would wait for each, and round more.
     while len(rows) > 1:
         half = len(rows) // 2
         pairs = zip(rows[:half], rows[half : 2 * half])
-        rows = [combine(f, kind, dtype, a, c, avx512) for a, c in pairs] + rows[2 * half :]
+        rows = [combine(f, kind, dtype, a, c) for a, c in pairs] + rows[2 * half :]
     (x,) = rows
     if kind == "sum" and dtype in ("float32", "float64"):  # LLVM halves too, and says so in one line
         return f.sum(x)
@@ -42,5 +42,5 @@ def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value], avx512: bo
         low, high = (f.shuffle(x, x, range(s, s + half)) for s in (0, half))
         if half == 1:
             low, high = f.extract(x, 0), f.extract(x, 1)
-        x = combine(f, kind, dtype, low, high, avx512)
+        x = combine(f, kind, dtype, low, high)
     return x

@@ -390,13 +390,13 @@ class _Lowering:
         if at.mask.lanes is not None:
             nothing = constant(amount.type, identity(kind, compute_dtype(local.dtype)).value)
             amount = self.f.select(at.mask.lanes, amount, nothing)
-        at.env[local] = as_lane(combine(self.f, kind, local.dtype, total, amount, self.emitter.avx512), local.dtype)
+        at.env[local] = as_lane(combine(self.f, kind, local.dtype, total, amount), local.dtype)
 
     def _fold(self, loop: For, at: VectorContext, flat: list[Value]) -> None:
         """Add the lanes of all partial accumulators to the registers around the loop."""
         sums = self.uses[loop].carried
         for k, local in enumerate(sums):
-            kind, avx512 = self._kind(local, loop), self.emitter.avx512
-            lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)], avx512)
-            total = combine(self.f, kind, local.dtype, self._register(local, at), lanes, avx512)
+            kind = self._kind(local, loop)
+            lanes = fold(self.f, kind, local.dtype, flat[k :: len(sums)])
+            total = combine(self.f, kind, local.dtype, self._register(local, at), lanes)
             at.env[local] = as_lane(total, local.dtype)

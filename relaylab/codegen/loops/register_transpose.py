@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, tail_mask, vector
-from relaylab.codegen.loops.contexts import VectorContext, to_storage
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, vector
+from relaylab.codegen.loops.contexts import VectorContext, first_lanes, to_storage
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Tensor
 
@@ -35,17 +35,12 @@ def load_columns(
     found: list[Value] = []
     for first in range(0, count, width):
         real = min(width, count - first)
+        mask = first_lanes(real, width).lanes
         places = [f.offset(pointer, (lane * step + first) * size) for lane in range(active)]
-        rows = [_row(f, place, vector(type, width), real, width, size) for place in places]
+        rows = [f.load(vector(type, width), place, size, mask) for place in places]
         rows += [constant(vector(type, width), 0)] * (width - active)
         found += transpose_square(f, rows)[:real]
     return found
-
-
-def _row(f: IRFunction, place: Value, type: str, real: int, width: int, size: int) -> Value:
-    if real == width:
-        return f.load(type, place, size)
-    return f.masked_load(type, place, tail_mask(real, width), size)
 
 
 def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
@@ -59,8 +54,5 @@ def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[
             kept = [lane for lane, _ in source] if r == 1 else range(width)
             x = f.shuffle(x, row, [width + lane if own == r else old for (lane, own), old in zip(source, kept)])
         pointer = f.offset(emitter.pointers[tensor], f.mul(f.add(base, k * width), size))
-        if at.mask.lanes is None:
-            f.store(x, pointer, size)
-        else:
-            mask = f.shuffle(at.mask.lanes, at.mask.lanes, [lane for lane, _ in source])
-            f.masked_store(x, pointer, mask, size)
+        mask = at.mask.lanes
+        f.store(x, pointer, size, mask and f.shuffle(mask, mask, [lane for lane, _ in source]))

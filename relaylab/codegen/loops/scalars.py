@@ -38,7 +38,7 @@ def register_type(dtype: str) -> str:
     return "i1" if dtype == "bool" else llvm_type(compute_dtype(dtype))
 
 
-def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -> Value:
+def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool = False) -> Value:
     """The function `op` of arguments of `dtype`; `avx512`: the target has it."""
     if op == "select":
         return f.select(args[0], args[1], args[2])
