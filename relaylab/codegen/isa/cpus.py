@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 BASELINE = "x86-64"
+_V1 = ("64bit", "sse", "sse2", "cx8", "cmov", "fxsr", "mmx")
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
@@ -71,11 +72,8 @@ X86 = Architecture(
             " sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5",
         }
     ),
-    frozenset(("64bit", "sse", "sse2", "cx8", "cmov", "fxsr", "mmx")),
-    frozenset(
-        (*_V4, "64bit", "sse", "sse2", "cx8", "cmov", "fxsr", "mmx", "avx512vnni", "avxvnni", "avx512bf16")
-        + ("avx512fp16", "amx-tile", "amx-int8", "amx-bf16")
-    ),
+    frozenset(_V1),
+    frozenset((*_V1, *_V4, "avx512vnni", "avxvnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-int8", "amx-bf16")),
     "x86-64-v3",
     ("x86_64", "amd64"),
 )
