@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, lanes, llvm_type, tail_mask, vector
 from relaylab.codegen.loops import scalars
-from relaylab.loop.expr import INDEX, Apply, Axis, Const, ScalarExpr
+from relaylab.loop.expr import INDEX, Axis, Const, ScalarExpr
 from relaylab.loop.program import For
 from relaylab.loop.scalar import NARROW
 from relaylab.support.errors import RelayTypeError
@@ -54,16 +54,6 @@ class VectorContext:
 def foreign(node: ScalarExpr) -> RelayTypeError:
     """The error for an expression that loops do not have."""
     return RelayTypeError(f"not part of a loop program: {node!r}", code="codegen.not-an-expression")
-
-
-def multiplied(node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
-    """(a, x, y) of a float sum a + x * y or of dot4(a, x, y), which are one instruction where the target has it."""
-    match node:
-        case Apply("dot4", (total, x, y)):
-            return total, x, y
-        case Apply("add", (total, Apply("mul", (x, y))), "float32" | "float64"):
-            return total, x, y
-    return None
 
 
 def zero(node: ScalarExpr) -> bool:

@@ -40,7 +40,6 @@ from relaylab.codegen.loops.contexts import (
     as_lane,
     foreign,
     from_storage,
-    multiplied,
     storage_type,
     to_storage,
     zero,
@@ -79,7 +78,6 @@ class Emitter:
     streams: dict[Place, tuple[Stream, AxisSum, Value]] = field(default_factory=dict)
     _steps: dict[ScalarExpr, list[tuple[Way, EmissionStep]]] = field(default_factory=dict)
     _sums: dict[ScalarExpr, AxisSum | None] = field(default_factory=dict)
-    _products: dict[ScalarExpr, tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.cells = RegisterCells(self.f, self.registers)
@@ -137,10 +135,13 @@ class Emitter:
         return self._known
 
     def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
-        if node not in self._products:
-            is_dot = isinstance(node, Apply) and node.op == "dot4"
-            self._products[node] = multiplied(node) if self.fuses or is_dot else None
-        return self._products[node]
+        """(a, x, y) of dot4(a, x, y), and of a float sum a + x * y if that is to be one instruction."""
+        match node:
+            case Apply("dot4", (total, x, y)):
+                return total, x, y
+            case Apply("add", (total, Apply("mul", (x, y))), "float32" | "float64") if self.fuses:
+                return total, x, y
+        return None
 
     def axis_sum(self, node: ScalarExpr) -> AxisSum | None:
         """An index that is a sum of axes, without a look at what it is made of; None for any other."""
