@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
+TESTS = Path(__file__).parent.parent
+sys.path[:0] = [str(TESTS / "codegen"), str(TESTS)]
 from kernel_runner import Runner, aligned, bias_relu_residual, place  # noqa: E402
 
 from relaylab.codegen import templates as T  # noqa: E402
@@ -87,7 +88,7 @@ def timer(runner: Runner, buffers: dict[str, np.ndarray], least: float = 3e-4) -
     scratch = aligned(max(1, runner.kernel.scratch), "uint8")
     pointers = {role: data.ctypes.data for role, data in {**buffers, "scratch": scratch}.items()}
     args = (ctypes.c_void_p * len(runner.kernel.operands))(*(pointers[r] for r in runner.kernel.operands))
-    keep, call, items = (buffers, scratch), runner.function, runner.kernel.items
+    keep, call, items = (buffers, scratch, runner), runner.function, runner.kernel.items
 
     def measure(times: int) -> float:
         begin = time.perf_counter()

@@ -7,8 +7,9 @@ import mmap
 import os
 
 import numpy as np
+from support.verifier import verify
 
-from relaylab.codegen.llvm.jit import compile_objects, verify
+from relaylab.codegen.llvm.jit import compile_objects
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.epilogue import Epilogue

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from kernel_runner import FUNCTION, aligned
+from support.verifier import verify
 
 from relaylab.codegen.operations.generic import lower_group
-from relaylab.codegen.llvm.jit import emit_object, verify
+from relaylab.codegen.llvm.jit import emit_object
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.loop import OutSpec

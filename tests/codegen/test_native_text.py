@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_runner import Runner, aligned, runnable_targets
+from support.verifier import verify
 
 from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
 from relaylab.codegen.llvm.text import IRFunction, constant, literal_vector, tail_mask, vector
-from relaylab.codegen.llvm.jit import emit_assembly, verify
+from relaylab.codegen.llvm.jit import emit_assembly
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
 from relaylab.codegen.isa.target import CpuTarget
 

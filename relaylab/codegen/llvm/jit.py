@@ -128,16 +128,6 @@ def emit_assembly(text: str, target: CpuTarget) -> str:
         return machine.emit_assembly(module)
 
 
-def verify(text: str, target: CpuTarget) -> None:
-    """Run LLVM's verifier over a module; RelayError with its findings."""
-    try:
-        module, _ = _parse(text, target)
-        with module:
-            module.verify()
-    except RuntimeError as error:
-        raise RelayError(f"LLVM's verifier: {error}", code="codegen.llvm") from error
-
-
 def object_key(text: str, target: CpuTarget) -> str:
     """The cache address of a module's object code."""
     return digest(text, target.key, compiler_version())
@@ -190,17 +180,14 @@ class Compilation:
         except IndexError:
             return
         try:
-            found.set_result(self._object(text, key))
+            made = emit_object(text, self.target)
+            if self.cache:
+                self.cache.put(key, made)
+            found.set_result(made)
         except BaseException as error:
             found.set_exception(error)
             if not isinstance(error, RelayError):  # an interrupt ends the build
                 raise
-
-    def _object(self, text: str, key: str) -> bytes:
-        made = emit_object(text, self.target)
-        if self.cache:
-            self.cache.put(key, made)
-        return made
 
 
 def compile_objects(
