@@ -10,7 +10,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo, permuted
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction, dense_view
@@ -21,6 +21,7 @@ from relaylab.codegen.templates.family import FamilyTable
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call, TensorType
+from relaylab.loop.region import dense_strides
 from relaylab.op.window import spread, spread_padding
 from relaylab.support.errors import RelayValueError
 

@@ -80,6 +80,15 @@ def needed_halo(spec: ConvSpec) -> Halo:
     return (*found, (0, 0))
 
 
+def missing_halo(view: MemoryView, needed: Halo) -> str:
+    """Where a view has fewer zeros around it than are needed; nothing if there are enough."""
+    for axis, (before, after) in enumerate(needed):
+        have = view.halo_of(axis)
+        if before > have[0] or after > have[1]:
+            return f"a halo of {have} where axis {axis} needs {(before, after)}"
+    return ""
+
+
 class ConvolutionFamily(KernelFamily[ConvSpec]):
     """One way to compute convolutions: its kernels, and how it lays out their weights.
 
@@ -109,11 +118,7 @@ class ConvolutionFamily(KernelFamily[ConvSpec]):
             return "an empty extent"
         if spec.data.shape[-1] % spec.groups or spec.out.shape[-1] % spec.groups:
             return "channels that the groups do not divide"
-        for axis, needed in enumerate(self.reads(spec)):
-            have = spec.data.halo_of(axis)
-            if needed[0] > have[0] or needed[1] > have[1]:
-                return f"a halo of {have} where axis {axis} needs {needed}"
-        return ""
+        return missing_halo(spec.data, self.reads(spec))
 
     def build(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue | None = None) -> KernelSequence:
         """The kernels, to run one after another. Raises RelayValueError `codegen.family` for what it declines."""
