@@ -130,6 +130,17 @@ def compiled_plan(
         return planned, entry, tuple(_waited(compilation, started))
 
 
+def is_minimal() -> bool:
+    """Whether the current PassContext allows algorithms with fewer products."""
+    return bool(PassContext.current().get_config(WINOGRAD, True))
+
+
+def kernel_memo(target: CpuTarget) -> KernelMemo:
+    """What a build makes, through the cache, known by the settings of the current PassContext that decide about it."""
+    options = {VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {}
+    return KernelMemo(target, ObjectCache.default(), {WINOGRAD: is_minimal()} | options)
+
+
 def _compiled(
     ir_mod: IRModule | Function,
     network: Network,
@@ -140,12 +151,10 @@ def _compiled(
     parts: int,
 ) -> GraphExecutorFactoryModule:
     """A module that runs a network for each of `parts` of a batch; the named kernels have these schedules."""
-    minimal = bool(PassContext.current().get_config(WINOGRAD, True))
+    minimal = is_minimal()
     jobs = [j for o in network.operations for j in jobs_of(o, target, minimal, schedules.get(o))]
     layouts = lay_out(network, jobs)
-    cache = ObjectCache.default()
-    options = {WINOGRAD: minimal} | ({VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {})
-    planner = Planner(network, layouts, target, KernelMemo(target, cache, options), parts=parts)
+    planner = Planner(network, layouts, target, kernel_memo(target), parts=parts)
     planned, entry, objects = compiled_plan(planner)
     executable = Executable(
         mod_name,

@@ -19,10 +19,9 @@ from typing import cast
 
 import numpy as np
 
-from relaylab.codegen.build import WINOGRAD, compiled_plan
+from relaylab.codegen.build import compiled_plan, is_minimal, kernel_memo
 from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
@@ -32,7 +31,6 @@ from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, reada
 from relaylab.codegen.open_rules import check_open
 from relaylab.codegen.operations.jobs import Job
 from relaylab.codegen.operations.layout import lay_out
-from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import Planner, shares_for
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.specialize import input_tensors
@@ -48,7 +46,7 @@ from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
 from relaylab.support.collection import no_collection
-from relaylab.transform import DynamicToStatic, InferType, PassContext, Sequential, default_passes
+from relaylab.transform import DynamicToStatic, InferType, Sequential, default_passes
 from relaylab.transform.normal_forms.first_order import first_order
 
 
@@ -88,15 +86,13 @@ class OpenForm:
     # ---- compiling and planning
 
     def _compile(self, first: Sequence[tuple[int, ...]], caches: bool) -> None:
-        minimal = bool(PassContext.current().get_config(WINOGRAD, True))
-        jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, minimal)]
+        jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, is_minimal())]
         jobs, groups = with_caches(self.network, jobs) if caches else (jobs, [])
         layouts = lay_out(self.network, jobs)
         for group in groups:
             group.lay_out(layouts)
         self._find_rooms(groups)
-        memo = KernelMemo(self.target, ObjectCache.default(), {WINOGRAD: minimal})
-        self.planner = Planner(self.network, layouts, self.target, memo, self._at)
+        self.planner = Planner(self.network, layouts, self.target, kernel_memo(self.target), self._at)
         self._know(self.wanted.known(first), [Turn(0, 0, 0)] * len(groups))
         self.planned, self.entry, self.objects = compiled_plan(self.planner, self._reserve)
         self.library = None

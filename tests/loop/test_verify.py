@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.codegen.operations import generic
 from relaylab.ir import OPERATORS
+from relaylab.ir.dims import SizeVar
 from relaylab.loop.builder import b
 from relaylab.loop.evaluate import OutSpec, evaluate
 from relaylab.loop.expr import Axis, Const, Tensor, apply, guard
@@ -129,6 +131,20 @@ def test_a_debug_build_refuses_what_it_cannot_prove(shifted):
     assert error.code == "codegen.unproven-index"
     assert "test_shifted_outside" in error.message and "`test.shifted_outside`" in error.message
     assert "`in0` of extent 4 at i0 + 1 (1 .. 4)" in error.message and ":3:" in error.place
+
+
+def test_kernels_of_open_programs_are_proven_although_the_cache_has_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    proven = []
+    plain = generic.refuse_unproven
+    monkeypatch.setattr(generic, "refuse_unproven", lambda program, *a: proven.append(program) or plain(program, *a))
+    x, y = relay.var("x", shape=(4, 8)), relay.var("y", shape=(SizeVar("n"),))
+    mod = relay.IRModule.from_expr(relay.Function([x, y], relay.Tuple([relay.tanh(x), relay.tanh(y)])))
+    for config, kernels in (({}, 0), (VERIFY, 2)):
+        with PassContext(opt_level=3, config=config):
+            machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+        machine.invoke("main", np.zeros((4, 8), "float32"), np.zeros(3, "float32"))
+        assert len(proven) == kernels
 
 
 @pytest.mark.parametrize("name", ["mlp", "dcgan", "dqn"])
