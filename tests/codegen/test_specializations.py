@@ -110,13 +110,14 @@ def test_values_that_decide_shapes_are_put_in():
     assert [f.uses for f in forms(vm).forms.values()] == [1, 1, 1]  # what came once only is not compiled
 
 
-def test_conditions_on_data_decide_nothing():
-    x = relay.var("x", shape=(SizeVar("n"),))
-    positive = relay.greater(relay.sum(x), relay.const(0.0))
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-6), ("bfloat16", 1e-2)])
+def test_conditions_on_data_decide_nothing(dtype, rtol):
+    x = relay.var("x", shape=(SizeVar("n"),), dtype=dtype)
+    positive = relay.greater(relay.sum(x), relay.const(0.0, dtype))
     vm = machine(relay.Function([x], relay.If(positive, relay.exp(x), relay.negative(x))))
     for values in ([1.0, 2.0], [-1.0, -2.0]):
-        got = vm.invoke("main", np.array(values, "f4")).numpy()
-        np.testing.assert_allclose(got, np.exp(values) if values[0] > 0 else -np.array(values), rtol=1e-6)
+        got = vm.invoke("main", np.array(values, dtype)).numpy().astype("float32")
+        np.testing.assert_allclose(got, np.exp(values) if values[0] > 0 else -np.array(values), rtol=rtol)
     assert not forms(vm).deciding and len(forms(vm).forms) == 1
 
 
