@@ -172,7 +172,7 @@ def test_why_a_pass_did_nothing_to_a_node(nb, page, shot):
         or "heavy operator" in page.locator(".rl-why").inner_text()
     )
     page.locator(".rl-why summary").last.click()
-    assert page.locator(".rl-why details[open] .rl-broken").count() >= 1
+    page.wait_for_selector(".rl-why details[open] .rl-broken")
     page.locator(".rl-why").scroll_into_view_if_needed()
     shot("why")
     assert page.errors == []
