@@ -87,7 +87,12 @@ def _write(
     if isinstance(statement, Define):
         at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
     elif isinstance(statement, Store):
-        place, where = (statement.buffer, statement.address), _value(emitter, plans[0], turn, first, at)
+        place = (statement.buffer, statement.address)
+        (moving, _, step), *more = plans[0]
+        if more or moving is None or isinstance(step.node, Load):
+            where = _value(emitter, plans[0], turn, first, at)
+        else:  # as nearly all are
+            where = moving.at(turn, first)
         emitter.fresh = emitter.brings(statement.buffer, statement.value)
         x = _value(emitter, plans[1], turn, first, at)
         emitter.fresh = False
