@@ -9,7 +9,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -161,15 +161,11 @@ class _FunctionWriter:
         if not isinstance(func, Function) or (func.is_primitive and func not in self.code.natives):
             raise refused("a function that has no kernel")
         held = {v: self.register(v) for v in free_vars(func) if v is not own}
-        to = self.new()
-        self.hold(to, func, name or func.attr("hash", f"a function in {self.name}"), held, own)
-        return to
-
-    def hold(self, to: int, func: Function, name: str, held: Mapping[Var, int], own: Var | None) -> None:
-        """Make a closure: a function with the values of the variables that it holds, which are in these registers."""
+        to, name = self.new(), name or func.attr("hash", f"a function in {self.name}")
         self.code.ask(func, name, list(held), own)
         row = self.object(to, 1 << abi.CLOSURES, list(held.values()), name)
         self.code.jumps.append((row, 2, func))
+        return to
 
     def object(self, to: int, number: int, parts: Sequence[Expr | int], name: str) -> int:
         """Make an object of fields; the number of the instruction."""
@@ -189,8 +185,7 @@ class _FunctionWriter:
             return self.match(expr, to)
         if isinstance(expr, Let):
             return self.chain(expr, to)
-        plain = self.kernel(expr) is not None or self.lifted(expr) is not None
-        if isinstance(expr, Call) and not plain and not isinstance(expr.op, Constructor):
+        if isinstance(expr, Call) and self.kernel(expr) is None and not isinstance(expr.op, Constructor):
             return self.call(expr, to)
         if to is None and isinstance(expr, Var) and expr not in self.fields:
             self.add(abi.RETURN, self.register(expr))
@@ -215,10 +210,6 @@ class _FunctionWriter:
                 self.add(abi.PLACE, to, code.values.constant(expr.data.numpy()), name="constant")
             case Call(op=Constructor() as made):
                 self.object(to, code.values.number(made), expr.args, made.name_hint)
-            case Call() if (lifted := self.lifted(expr)) is not None:
-                func, inner = lifted
-                given = dict(zip(func.params, map(self.register, expr.args)))
-                self.hold(to, inner, f"a function of {self.name}", {v: given[v] for v in free_vars(inner)}, None)
             case Call() if (kernel := self.kernel(expr)) is not None:
                 self.give(kernel, expr.args, expr.inferred, to)
             case Tuple():
@@ -271,15 +262,6 @@ class _FunctionWriter:
         to = self.new()
         self.value(op, to)
         return to
-
-    def lifted(self, expr: Expr) -> tuple[Function, Function] | None:
-        """A function that is called and does nothing but give another, which holds the arguments; both of them."""
-        if not isinstance(expr, Call) or not isinstance(expr.op, GlobalVar):
-            return None
-        func = self.code.mod.functions.get(expr.op)
-        if not isinstance(func, Function) or not isinstance(func.body, Function) or func.body.is_primitive:
-            return None
-        return func, func.body
 
     # ---- kernels
 
