@@ -144,7 +144,7 @@ class Specializations:
     @property
     def open_inputs(self) -> bool:
         """Whether there are sizes that only a call says."""
-        return any(is_dynamic(p.checked_type) for p in self.mod["main"].params)
+        return any(is_dynamic(p.checked_type) for p in self.params)
 
     @property
     def flows(self) -> bool:

@@ -9,7 +9,7 @@ from relaylab.codegen.vm import VirtualMachine, VMExecutable, VMInterpreter
 from relaylab.interp.values import Value
 from relaylab.ir.expr import GlobalVar
 from relaylab.runtime.device import Device
-from relaylab.runtime.native import timed_steps
+from relaylab.runtime.native import profiled
 from relaylab.runtime.profiling import Count, Duration, Percent, Report
 from relaylab.support.checked import checked
 
@@ -45,7 +45,7 @@ class VirtualMachineProfiler(VirtualMachine):
         whose control flow runs natively those that the machine calls.
         """
         self.invoke(func_name, *args, **kwargs)
-        with timed_steps() as self._times:
+        with profiled() as self._times:
             self.invoke(func_name, *args, **kwargs)
         return _report(self._times)
 

@@ -201,7 +201,7 @@ _times: ContextVar[list[tuple[str, int]] | None] = ContextVar("times of steps", 
 
 
 @contextmanager
-def timed_steps() -> Generator[list[tuple[str, int]], None, None]:
+def profiled() -> Generator[list[tuple[str, int]], None, None]:
     """While the block runs, instances run step by step: the name of each step that was run, and its nanoseconds."""
     times: list[tuple[str, int]] = []
     before = _times.set(times)
@@ -310,11 +310,17 @@ class Instance:
         times = _times.get()
         if times is None:
             self._run(self._whole)
-            return
-        for k, step in enumerate(self.plan.steps):
-            start = time.perf_counter_ns()
-            self.run_step(k)
-            times.append((step.name, time.perf_counter_ns() - start))
+        else:
+            times += zip([step.name for step in self.plan.steps], self.timed_steps(time.perf_counter_ns))
+
+    def timed_steps(self, clock: Callable[[], int]) -> list[int]:
+        """Run all steps, one by one: the time of each in the clock's unit."""
+        times: list[int] = []
+        for step in range(len(self.plan.steps)):
+            start = clock()
+            self.run_step(step)
+            times.append(clock() - start)
+        return times
 
     def run_range(self, first: int, last: int) -> None:
         """Run the steps [first, last) of the table, in which each part of a batch has its own, in `order`."""

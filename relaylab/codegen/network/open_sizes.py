@@ -83,8 +83,7 @@ class InputSizes:
         self.named = {d: (k, axis) for d, k, axis in reversed(dims) if isinstance(d, SizeVar)}
         """Where each size is read."""
         first: dict[tuple[object, ...], int] = {}
-        alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]
-        """Which input has the same shape, by the type."""
+        alike = [first.setdefault(t.shape, k) for k, t in enumerate(types)]  # who has the same shape, by the type
         self.groups = [
             (k, len(shape), [n for n, same in enumerate(alike) if same == k != n]) for shape, k in first.items()
         ]
