@@ -44,7 +44,7 @@ _SCALARS = r"(?:u?int|float|bfloat|bool|handle)\d*(?:x\d+)?"
 _RELAY_KEYWORDS = "|".join(sorted((re.escape(w) for w in KEYWORDS if w not in ("_", "match?")), reverse=True))
 _LOOP_KEYWORDS = "for|in|by|if|else|while|and|or|not|parallel|over"
 _LLVM_KEYWORDS = (
-    "define|declare|ret|br|switch|to|label|type|attributes|align|internal|global|constant",
+    "define|declare|ret|br|switch|to|label|type|attributes|align|internal|global|constant|splat",
     "n[su]w|exact|inbounds|fast|true|false|null|undef|poison|zeroinitializer|[sou][lg][te]|oeq",
 )
 LANGUAGES: dict[str, tuple[tuple[str, str], ...]] = {

@@ -85,12 +85,12 @@ def constant(type: str, number: float | int | bool) -> Value:
 @lru_cache(maxsize=4096)
 def spelled(type: str, spelling: str) -> Value:
     """A constant as LLVM writes its scalar, in every lane."""
-    scalar, count = element(type), lanes(type)
-    if count == 1:
+    scalar = element(type)
+    if lanes(type) == 1:
         return Value(type, spelling)
     if spelling in _ZEROS:
         return Value(type, "zeroinitializer")
-    return Value(type, "<" + ", ".join([f"{scalar} {spelling}"] * count) + ">")
+    return Value(type, f"splat ({scalar} {spelling})")
 
 
 _ZEROS = ("0", "false", "0x0000000000000000")

@@ -35,7 +35,7 @@ export const LANGUAGES = {
     ["variable", "%(?:\"[^\"]*\"|[\\w.$-]+)"],
     ["number", "[#!]\\d+"],
     ["type", "\\b(?:i\\d+|half|bfloat|float|double|ptr|void|metadata)\\b"],
-    ["keyword", "\\b(?:define|declare|ret|br|switch|to|label|type|attributes|align|internal|global|constant)\\b"],
+    ["keyword", "\\b(?:define|declare|ret|br|switch|to|label|type|attributes|align|internal|global|constant|splat)\\b"],
     ["keyword", "\\b(?:n[su]w|exact|inbounds|fast|true|false|null|undef|poison|zeroinitializer|[sou][lg][te]|oeq)\\b"],
     ["number", "\\b(?:0x[\\da-fA-F]+|\\d+(?:\\.\\d+)?(?:[eE][+-]?\\d+)?)\\w*"],
     ["", "\\bx\\b"],
