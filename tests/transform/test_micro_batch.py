@@ -65,7 +65,8 @@ def test_operators_said_to_compute_each_example_on_its_own_do() -> None:
         whole = evaluated(func, *arrays)
         for n in range(count):
             for part, all_ in zip(evaluated(one, *(a[n : n + 1] for a in arrays)), whole, strict=True):
-                np.testing.assert_allclose(part, all_[n : n + 1], rtol=1e-6, atol=1e-6, err_msg=f"{name} {case}")
+                got, want = part.astype("float64"), all_[n : n + 1].astype("float64")
+                np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6, err_msg=f"{name} {case}")
         seen.add(name)
     assert len(seen) > 100, sorted(seen)
     assert {"nn.conv2d", "nn.dense", "nn.softmax", "nn.max_pool2d", "add", "nn.layer_norm", "nn.batch_flatten"} <= seen
