@@ -55,6 +55,7 @@ from relaylab.lab.options import (
 )
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.support.formats import SEVERAL, SHAPES, words
+from relaylab.support.options import natural
 from relaylab.support.quoting import is_name
 from relaylab.text import colours
 from relaylab.transform import Pass
@@ -319,7 +320,7 @@ class RelayMagics(_Shell, Magics):
         NUMBER,
         MagicOption(
             "--hot",
-            type=int,
+            type=natural,
             default=3,
             metavar="N",
             help="show the Relay functions of the N slowest kernels (default 3)",
