@@ -57,9 +57,11 @@ def _write(path: str, leaves: list[np.ndarray]) -> None:
         elif len(leaves) == 1 and path.endswith(".npy"):  # numpy would append it
             np.save(path, leaves[0])
         else:
-            help = f"name a file that ends in {'.npy or ' if len(leaves) == 1 else ''}.npz"
-            what = f"the program gives {counted(len(leaves), 'array')}, which {path} cannot hold"
-            raise RelayValueError(what, code="cli.output", help=help)
+            raise RelayValueError(
+                f"the program gives {counted(len(leaves), 'array')}, which {path} cannot hold",
+                code="cli.output",
+                help=f"name a file that ends in {'.npy or ' if len(leaves) == 1 else ''}.npz",
+            )
     except OSError as error:
         raise RelayValueError(f"cannot write {path}: {error.strerror}", code="cli.output") from None
 
