@@ -130,6 +130,7 @@ def test_names_of_functions_are_no_markup_and_no_ports_in_dot():
         names = {n for a, b in re.findall(r'^\t+("[^"]*") -> ("[^"]*")', source, re.MULTILINE) for n in (a, b)}
         made = set(re.findall(r'^\t+("[^"]*") \[label', source, re.MULTILINE))
         assert names <= made and len(names) > 3 and not re.search(r"^\t+<", source, re.MULTILINE), source
+    assert 'label="%&amp;lt;' in show(Function([Var("&lt;", TensorType((1,)))], relay.const(1.0))).data("dot")
 
 
 def test_marks_of_direction_turn_no_line_around():

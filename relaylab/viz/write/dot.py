@@ -80,8 +80,8 @@ def _quote(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Backslashes doubled: Dot would read them as escapes."""
-    return plain(text).replace("\\", "\\\\")
+    """Backslashes doubled, ampersands as entities: Dot would read both as escapes."""
+    return plain(text).replace("\\", "\\\\").replace("&", "&amp;")
 
 
 def _node(root, node: Node, types: str, attrs: str) -> None:
