@@ -94,6 +94,11 @@ def test_words_stand_out_from_their_ground(page, path, scheme):
         page.evaluate("() => [...document.querySelectorAll('.rl-line[data-id]')].find((l) => l.offsetWidth)?.click()")
         assert page.evaluate(PALE) == [], view
     assert page.locator(".rl-lit").count()
+    page.evaluate("() => window.relaylab.choose('pane', 'graph')")
+    page.keyboard.press("Tab")
+    picture = page.locator(".rl-view > svg").first
+    picture.focus()
+    assert picture.evaluate("(svg) => getComputedStyle(svg).outlineStyle") != "none", "where the keys go is seen"
 
 
 def test_boxes_close_and_cards_open_by_their_signs_and_pictures_move(browser, path):
