@@ -197,9 +197,9 @@ def _statistics(values: np.ndarray) -> Statistics:
     parts = (values[k : k + CHUNK].astype("float64") - mean for k in range(0, values.size, CHUNK))
     deviation = (sum(float(np.dot(p, p)) for p in parts) / values.size) ** 0.5
     margin = max(0.5, most * 1e-6) if (high - low) / BINS <= 2 * np.spacing(most) else 0.0  # no bins between neighbours
-    edges = [low - margin, high + margin]
+    edges = low - margin, high + margin
     counts, _ = np.histogram(values[:: 1 + (values.size - 1) // COUNTED].astype("float64"), BINS, edges)
-    return {"min": low, "max": high, "mean": mean, "std": deviation, "bins": counts.tolist(), "edges": edges}
+    return {"min": low, "max": high, "mean": mean, "std": deviation, "bins": counts.tolist(), "edges": list(edges)}
 
 
 def _signed(grid: np.ndarray) -> list[list[int]]:

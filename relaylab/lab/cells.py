@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -12,6 +11,7 @@ from relaylab import relay, study, transform
 from relaylab.ir import IRModule
 from relaylab.lab.arguments import Namespace, is_own_pass, one_line, program_of, value_of
 from relaylab.lab.options import on_paper
+from relaylab.study.compare import Passes
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.transform import Pass, create
 
@@ -83,7 +83,7 @@ def nearest_misses(written: Pass, mod: IRModule) -> str:
         return ""
 
 
-def pipeline_of(text: str, namespace: Namespace) -> Any:
+def pipeline_of(text: str, namespace: Namespace) -> Passes:
     """What `study.compare` takes: passes of the notebook or one of them, else the text itself."""
     known = namespace.get(text, None if text == "default" else text)
     plain = known is None or isinstance(known, (str, list, tuple, study.Pipeline))

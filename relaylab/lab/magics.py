@@ -124,11 +124,12 @@ class RelayMagics(_Shell, Magics):
         program = program_of(args.program, names)
         programs = [*([program_of(args.diff, names)] if args.diff is not None else []), program]
         how = {name: getattr(args, name) for name in ("direction", "params", "types")} | chosen(args)
+        how |= {"engine": args.engine} if args.engine != "builtin" else {}
         shown = [with_types(p.mod)[0][args.function] if args.function else p.mod for p in programs]
         if args.diff is not None:
-            picture = viz.diff(*shown, **how)
+            picture = viz.diff(shown[0], shown[1], **how)
         else:
-            picture = viz.show(*shown, engine=args.engine, title=program.name, **how)
+            picture = viz.show(shown[0], title=program.name, **how)
         return self.saved(args, picture)
 
     @takes(

@@ -64,6 +64,7 @@ def test_mistakes_are_one_line(cell, line, words):
         ("%relay_viz mod --select opp:add", "did you mean `op`?"),
         ("%relay_viz mod --focus nowhere", "nowhere"),
         ("%relay_viz mod --overlay maks", "there are: bytes read"),
+        ("%relay_viz mod --diff mod --engine dot", "there is no option `engine`"),
     ],
 )
 def test_errors_of_programs_have_no_traceback(cell, line, words):
