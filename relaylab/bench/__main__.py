@@ -15,6 +15,7 @@ from relaylab.bench.report import table, to_json
 from relaylab.bench.rows import ROWS, chosen
 from relaylab.codegen.build import parse_target
 from relaylab.support.errors import RelayError
+from relaylab.support.options import positive
 
 ROUNDS, QUICK = 30, 7
 
@@ -23,23 +24,40 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="python -m relaylab.bench", description=__doc__)
     p.add_argument("--rows", help=f"rows with commas between, of {', '.join(ROWS)}")
-    p.add_argument("--threads", default="1,2", help="numbers of threads with commas between (default 1,2)")
-    p.add_argument("--rounds", type=int, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
+    p.add_argument("--threads", type=counts, default=[1, 2], help="numbers of threads, commas between (default 1,2)")
+    p.add_argument("--rounds", type=positive, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
     p.add_argument("--quick", action="store_true", help="few rounds")
-    p.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    p.add_argument("--json", metavar="FILE", type=file_in_folder, help="write everything that was measured")
     p.add_argument("--mcpu", metavar="CPU", help="build for another CPU, such as x86-64-v3 (AVX2)")
-    p.add_argument("--history", metavar="FILE", help="keep what was measured, and say what changed since the last time")
-    p.add_argument("--svg", metavar="FILE", help="write a picture")
+    p.add_argument(
+        "--history",
+        metavar="FILE",
+        type=file_in_folder,
+        help="keep what was measured, and say what changed since the last time",
+    )
+    p.add_argument("--svg", metavar="FILE", type=file_in_folder, help="write a picture")
     return p
+
+
+def counts(text: str) -> list[int]:
+    """Whole numbers above zero, commas between."""
+    return [positive(part.strip()) for part in text.split(",")]
+
+
+def file_in_folder(text: str) -> str:
+    """A file whose folder is there: said before anything is measured."""
+    if not Path(text).absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder for {text}")
+    return text
 
 
 def results_of(args: argparse.Namespace) -> list[Result]:
     """Measure the rows that were asked for, one process each, and say how far it has come."""
-    threads, target = [int(t) for t in args.threads.split(",")], f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
+    target = f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
     parse_target(target)  # said before anything runs
     found = []
     for row in chosen(args.rows):
-        for count in threads:
+        for count in args.threads:
             print(f"{row.name}, {count} thread(s)", file=sys.stderr, flush=True)
             found.append(measure_apart(row, count, QUICK if args.quick else args.rounds, target))
     return found

@@ -34,7 +34,7 @@ def diff_command(args: argparse.Namespace) -> int:
         )
     difference = viz.diff(study.load(args.program).mod, study.load(args.other).mod)
     if args.output:
-        say(f"wrote {difference.save(args.output, **on_paper(args))}")
+        say(f"wrote {difference.save(args.output, **on_paper(args))}", quiet=args.json)
     lines = for_stream(str(difference), sys.stdout)
     say(json.dumps(difference.counts) if args.json else f"{lines}\n{difference!r}")
     return 0

@@ -29,7 +29,7 @@ def explore_command(args: argparse.Namespace) -> int:
     program, seconds = study.timed(lambda: study.load(args.program))
     progress("")
     say(
-        f"{program.name}: {sum(study.operators(program.mod).values())} operator calls, "
+        f"{program.name}: {counted(sum(study.operators(program.mod).values()), 'operator call')}, "
         f"{counted(len(program.params), 'parameter')} ({seconds:.2f} s)\n",
         quiet=quiet,
     )
@@ -54,7 +54,7 @@ def explore_command(args: argparse.Namespace) -> int:
             print(json.dumps(report | {"crash": exploration.crash.to_dict()}, indent=1))
         return stopped(exploration, args)
     report |= _compile_and_run(exploration, program, args, quiet)
-    say(_next(args.program, report.get("html")), quiet=quiet)
+    say(_next(args.program, report.get("html"), native="latency_ms" in report), quiet=quiet)
     if args.json:
         print(json.dumps(report, indent=1))
     return 0 if report["agrees"] else 1
@@ -64,7 +64,7 @@ def _writing(path: str, part: str) -> None:
     progress(f"writing {path}: {part} …")
 
 
-def _next(program: str, page: object) -> str:
+def _next(program: str, page: object, native: bool) -> str:
     """What to open, and what to ask next."""
     named = shlex.quote(program)
     opened = [f"Open {page} in a browser: every stage as a graph, its text, its code."] if page else []
@@ -73,6 +73,7 @@ def _next(program: str, page: object) -> str:
         (f"relaylab asm {named}", "its kernels as loops, LLVM IR and assembly"),
         (f"relaylab profile {named}", "where the time goes"),
     )
+    asked = asked if native else asked[:1]  # the virtual machine has no listing of kernels
     width = max(len(command) for command, _ in asked)
     return "\n".join(["", *opened, "Next:", *(f"  {command:<{width}}  {words}" for command, words in asked)])
 

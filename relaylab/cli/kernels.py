@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 
 from relaylab.cli.command import JSON, Command, code, say
 from relaylab.lab.options import (
@@ -26,7 +28,8 @@ def profile_command(args: argparse.Namespace) -> int:
     from relaylab import study
 
     if args.operators:
-        say(str(study.operator_table(study.load(args.program), args.opt_level, args.number).sorted(args.operators)))
+        table = study.operator_table(study.load(args.program), args.opt_level, args.number).sorted(args.operators)
+        say(json.dumps([asdict(row) for row in table.rows]) if args.json else str(table))
         return 0
     report = study.profile(study.load(args.program), args.opt_level, args.number)
     say(report.json() if args.json else report.table())
@@ -42,7 +45,7 @@ def asm_command(args: argparse.Namespace) -> int:
     program = study.load(args.program)
     lib = study.built(program, args.opt_level)
     if args.output:
-        say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}", quiet=args.json)
+        say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}")
         return 0
     if args.llvm_passes:
         steps = study.llvm_steps(lib, args.kernel or "")
@@ -65,7 +68,6 @@ ASM = Command(
     (
         PROGRAM,
         LEVEL,
-        JSON,
         KERNEL,
         LLVM_PASSES,
         MagicOption(

@@ -10,6 +10,7 @@ import numpy as np
 from relaylab.cli.command import JSON, Command, say
 from relaylab.lab.options import LEVEL, PROGRAM, SEED, MagicOption
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -53,11 +54,14 @@ def _write(path: str, leaves: list[np.ndarray]) -> None:
     try:
         if path.endswith(".npz"):
             np.savez(path, *leaves)
-        elif len(leaves) == 1:
+        elif len(leaves) == 1 and path.endswith(".npy"):  # numpy would append it
             np.save(path, leaves[0])
         else:
-            help = "name a file that ends in .npz"
-            raise RelayValueError(f"the program gives {len(leaves)} arrays", code="cli.output", help=help)
+            raise RelayValueError(
+                f"the program gives {counted(len(leaves), 'array')}, which {path} cannot hold",
+                code="cli.output",
+                help=f"name a file that ends in {'.npy or ' if len(leaves) == 1 else ''}.npz",
+            )
     except OSError as error:
         raise RelayValueError(f"cannot write {path}: {error.strerror}", code="cli.output") from None
 

@@ -13,12 +13,12 @@ from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 def schedule_command(args: argparse.Namespace) -> int:
     """`relaylab schedule NET|FILE KERNEL [-f FILE]`"""
     from relaylab import study
+    from relaylab.study.program import text_of
 
     if args.steps:
         say(study.schedule_steps())
         return 0
-    text = Path(args.file).read_text(encoding="utf-8") if args.file else ""
-    text = "\n".join([text, *args.step])
+    text = "\n".join([*([text_of(Path(args.file))] if args.file else []), *args.step])
     trial = study.schedule(study.load(args.program), args.named or args.kernel, text, args.opt_level)
     if args.json:
         before, after = trial.microseconds

@@ -7,6 +7,7 @@ import json
 
 from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
 from relaylab.lab.options import MagicOption
+from relaylab.support.formats import format_of
 
 PICTURES = ("bars", "heat")
 
@@ -14,6 +15,7 @@ PICTURES = ("bars", "heat")
 def sweep_command(args: argparse.Namespace) -> int:
     """`relaylab sweep NET... [--pipelines A B] [--store FILE] [--cluster tcp://…]`"""
     from relaylab import study, viz
+    from relaylab.viz.write import plugins
 
     cells = study.cells(
         args.programs,
@@ -22,6 +24,8 @@ def sweep_command(args: argparse.Namespace) -> int:
         threads=args.threads,
         measures=args.measures or study.DEFAULT_MEASURES,
     )
+    if args.output:
+        format_of(args.output, plugins.formats(), graph=False)  # before anything is measured
     done = 0
 
     def watch(row: study.SweepRow) -> None:

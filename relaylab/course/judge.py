@@ -72,7 +72,8 @@ def check(name: str, answer: object) -> Verdict:
 
 def _chosen(asked: Exercise, names: object) -> Verdict:
     """Judge names of operators, clicked or written."""
-    if not isinstance(names, Iterable) or isinstance(names, str) or not (written := list(names)):
+    written = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else []
+    if not written or not all(isinstance(name, str) for name in written):
         return Verdict(asked, False, told(CLICK))
     shown = question(asked.name)
     try:

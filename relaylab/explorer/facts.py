@@ -19,6 +19,8 @@ CHUNK = 1 << 13
 """Values that are looked at together: as float64 they stay in the first caches."""
 COUNTED = 1 << 16
 """Values that a histogram is of at most, evenly spread."""
+VAST = 1e150
+"""Magnitudes from which squares are no float64."""
 
 
 class Statistics(TypedDict):
@@ -184,18 +186,20 @@ def _finite(flat: np.ndarray) -> np.ndarray:
 
 def _statistics(values: np.ndarray) -> Statistics:
     """Figures of a flat array, part by part: a copy of a large one would take longer than the figures."""
-    low, high, mean = float(values.min()), float(values.max()), float(values.mean(dtype="float64"))
+    low, high = float(values.min()), float(values.max())
+    if (most := max(-low, high)) > VAST:
+        found = _statistics(values / most)
+        edges = [float(np.nan_to_num(edge * most)) for edge in found["edges"]]
+        return {
+            **found, "min": low, "max": high, "mean": found["mean"] * most, "std": found["std"] * most, "edges": edges
+        }  # fmt: skip
+    mean = float(values.mean(dtype="float64"))
     parts = (values[k : k + CHUNK].astype("float64") - mean for k in range(0, values.size, CHUNK))
     deviation = (sum(float(np.dot(p, p)) for p in parts) / values.size) ** 0.5
-    counts, edges = np.histogram(values[:: 1 + (values.size - 1) // COUNTED].astype("float64"), BINS, (low, high))
-    return {
-        "min": low,
-        "max": high,
-        "mean": mean,
-        "std": deviation,
-        "bins": counts.tolist(),
-        "edges": [float(edges[0]), float(edges[-1])],
-    }
+    margin = max(0.5, most * 1e-6) if (high - low) / BINS <= 2 * np.spacing(most) else 0.0  # no bins between neighbours
+    edges = low - margin, high + margin
+    counts, _ = np.histogram(values[:: 1 + (values.size - 1) // COUNTED].astype("float64"), BINS, edges)
+    return {"min": low, "max": high, "mean": mean, "std": deviation, "bins": counts.tolist(), "edges": list(edges)}
 
 
 def _signed(grid: np.ndarray) -> list[list[int]]:

@@ -26,7 +26,7 @@ def candidates(line: str, namespace: Mapping[str, object], magics: Mapping[str, 
     name, rest = match.groups()
     if re.search(r"(?:^|\s)-[\w-]*$", rest):
         return _options((magics or {}).get(name))
-    if re.search(r"(?:^|\s)(?:-p|--passes|--until|--skip)[ =]\S*$", rest):
+    if re.search(r"(?:^|\s)(?:-p|--passes)[ =]\S*$", rest):
         return sorted(PASSES)
     if re.search(r"(?:^|\s)(?:--select|--focus)[ =]\S*$", rest):
         return [*(f"{name}:" for name in FIELDS), *(f"op:{name}" for name in sorted(OPERATORS))]
@@ -62,7 +62,7 @@ def add_completions(ip: InteractiveShell) -> None:
         words = candidates(
             context.line_with_cursor if hasattr(context, "line_with_cursor") else context.full_text,
             ip.user_ns,
-            ip.magics_manager.magics["line"],
+            {**ip.magics_manager.magics["cell"], **ip.magics_manager.magics["line"]},
         )
         token = re.split(r"[\s,=]", context.text_until_cursor)[-1]
         found = [SimpleCompletion(text=w, type="relay") for w in words if w.startswith(token)]

@@ -54,7 +54,7 @@ MAGICS = (
     Magic("relay_build", "%relay_build PROGRAM [-o lib]", "compile", "%relay_build mod -o lib"),
     Magic("relay_run", "%relay_run PROGRAM|LIB x=expr …", "run on inputs (seeded where none are given)",
           "%relay_run mod x=np.ones((1, 8))"),
-    Magic("relay_profile", "%relay_profile PROGRAM|LIB", "time per kernel", "%relay_profile lib --operators"),
+    Magic("relay_profile", "%relay_profile PROGRAM|LIB", "time per kernel", "%relay_profile mod --operators"),
     Magic("relay_asm", "%relay_asm LIB [KERNEL]", "a kernel: loops, reasons, LLVM, assembly; --picture: control flow",
           "%relay_asm lib dense --stage llvm"),
     Magic("relay_schedule", "%%relay_schedule PROGRAM KERNEL", "the cell's steps make a kernel's loops; times both",

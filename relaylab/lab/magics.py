@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class, needs_local_scope
 from traitlets import Int
 
-from relaylab import relay, study, viz
+from relaylab import study, viz
 from relaylab.explorer import heat
 from relaylab.lab import lessons, scrolled
 from relaylab.lab.arguments import (
@@ -24,7 +24,7 @@ from relaylab.lab.arguments import (
     value_of,
     with_params,
 )
-from relaylab.lab.cells import compared, find_pass, module_of, nearest_misses, pass_of, passes_of
+from relaylab.lab.cells import compared, find_pass, module_of, nearest_misses, pass_of, passes_of, tell, whole_pass
 from relaylab.lab.magic import LEVEL, MAGICS, MODULE, Saves, takes
 from relaylab.lab.options import (
     A4,
@@ -55,6 +55,7 @@ from relaylab.lab.options import (
 )
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.support.formats import SEVERAL, SHAPES, words
+from relaylab.support.options import natural
 from relaylab.support.quoting import is_name
 from relaylab.text import colours
 from relaylab.transform import Pass
@@ -121,19 +122,14 @@ class RelayMagics(_Shell, Magics):
         args = parse(self.relay_viz, line)
         names = self.names(local_ns)
         program = program_of(args.program, names)
+        programs = [*([program_of(args.diff, names)] if args.diff is not None else []), program]
+        how = {name: getattr(args, name) for name in ("direction", "params", "types")} | chosen(args)
+        how |= {"engine": args.engine} if args.engine != "builtin" else {}
+        shown = [with_types(p.mod)[0][args.function] if args.function else p.mod for p in programs]
         if args.diff is not None:
-            picture = viz.diff(program_of(args.diff, names).mod, program.mod)
+            picture = viz.diff(shown[0], shown[1], **how)
         else:
-            shown = program.mod if args.function is None else with_types(program.mod)[0][args.function]
-            picture = viz.show(
-                shown,
-                direction=args.direction,
-                params=args.params,
-                types=args.types,
-                engine=args.engine,
-                title=program.name,
-                **chosen(args),
-            )
+            picture = viz.show(shown[0], title=program.name, **how)
         return self.saved(args, picture)
 
     @takes(
@@ -183,8 +179,8 @@ class RelayMagics(_Shell, Magics):
         else:
             program = with_params(program_of(args.program, names), args.params, names)
         passes = passes_of(args.passes, names)
-        if program.note and not args.quiet:
-            print(program.title)
+        if program.note:
+            tell(args, program.title)
         exploration = study.explore(program, self.level(args), passes, not args.no_verify)
         for path, one in ((args.pdf, exploration), (args.html, None)):
             if path:
@@ -195,7 +191,7 @@ class RelayMagics(_Shell, Magics):
         if args.heat:
             return self.saved(args, heat(exploration, by=args.heat))
         if args.static:
-            print("\n".join(map(str, exploration.rows)))
+            tell(args, "\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
         return self.saved(args, explorer(exploration, passes, args))
 
@@ -217,15 +213,16 @@ class RelayMagics(_Shell, Magics):
         if args.pipelines:
             return self.give(args, compared(args, names, self.opt_level))
         if args.rewrites:
-            return self.saved(args, study.rewrites(program_of(args.before, names), pass_of(args.rewrites, names)))
+            return self.saved(args, study.rewrites(program_of(args.before, names), whole_pass(args.rewrites, names)))
         if args.after is None:
             raise UsageError("name two programs, %relay_diff a b, or two pipelines, %relay_diff mod --pipelines A B")
         difference = viz.diff(program_of(args.before, names).mod, program_of(args.after, names).mod)
         if args.save:
             print(f"wrote {difference.save(args.save, **on_paper(args))}")
-        if args.view != "graph":
+        if args.view != "graph" and not args.quiet:
             scrolled.show_difference(str(difference), "relay")
-        return None if args.view == "text" else self.give(args, difference)
+        shown = self.give(args, difference)
+        return None if args.view == "text" else shown
 
     @takes(
         MagicOption("name", nargs="?", help="the pass in the cell, if it defines several"),
@@ -273,8 +270,7 @@ class RelayMagics(_Shell, Magics):
         asked = args.rules and pass_of(args.rules, names)
         first = passes_of(args.passes, names) or ()
         found = study.why(program_of(args.program, names), asked, args.select, first, args.most, own)
-        if not args.quiet:
-            print(found)
+        tell(args, str(found))
         return self.give(args, found) if args.out else None
 
     @takes(
@@ -287,11 +283,9 @@ class RelayMagics(_Shell, Magics):
         args = parse(self.relay_build, line)
         program = program_of(args.program, self.names(local_ns))
         lib = study.built(program, self.level(args), target=args.target)
-        if not args.quiet:
-            print(study.describe(lib))
-        if args.out:
-            return self.bind(args.out, lib)
-        return self.give(args, lib)
+        tell(args, study.describe(lib))
+        shown = self.give(args, lib)
+        return None if args.out else shown
 
     @takes(
         MODULE.but(help="a program, or what %%relay_build gave"),
@@ -308,6 +302,8 @@ class RelayMagics(_Shell, Magics):
         target = value_of(args.program, names) if args.program in names else args.program
         inputs = inputs_of(args.inputs, names)
         if isinstance(target, GraphExecutorFactoryModule):
+            if args.check:
+                raise UsageError(f"`{args.program}` is compiled; --check needs the program that it was made from")
             return self.give(args, study.run_library(target, inputs, args.seed))
         program = program_of(args.program, names)
         if args.check:
@@ -319,7 +315,7 @@ class RelayMagics(_Shell, Magics):
         NUMBER,
         MagicOption(
             "--hot",
-            type=int,
+            type=natural,
             default=3,
             metavar="N",
             help="show the Relay functions of the N slowest kernels (default 3)",
@@ -334,10 +330,13 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_profile, line), self.names(local_ns)
         named = names.get(args.program)
         what = named if isinstance(named, GraphExecutorFactoryModule) else program_of(args.program, names)
-        if args.operators and isinstance(what, study.Program):
+        if args.operators:
+            if not isinstance(what, study.Program):
+                raise UsageError(f"`{args.program}` is compiled; --operators needs the program that it was made from")
             return self.give(args, study.operator_table(what, self.level(args), args.number).sorted(args.operators))
         report = study.profile(what, self.level(args), args.number)
-        scrolled.show("\n\n".join(filter(None, (report.table(), report.hot(args.hot)))))
+        if not args.quiet:
+            scrolled.show("\n\n".join(filter(None, (report.table(), report.hot(args.hot)))))
         return self.give(args, report) if args.out else None
 
     @takes(
@@ -361,15 +360,18 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_asm, line), self.names(local_ns)
         library = names.get(args.library)
         if not isinstance(library, GraphExecutorFactoryModule):
-            program = program_of(args.library, names)
-            library = relay.build(program.mod, target="llvm", params=dict(program.params))
-        if args.picture:
+            library = study.built(program_of(args.library, names), self.opt_level)
+        if args.picture or args.save:
             return self.saved(args, study.control_flow(library, args.kernel))
         if args.llvm_passes:
             steps = study.llvm_steps(library, args.kernel or "")
-            scrolled.show_difference("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps), "llvm")
+            if not args.quiet:
+                scrolled.show_difference("\n".join(f"{step}\n{step.diff()}".rstrip() for step in steps), "llvm")
             return self.give(args, steps) if args.out else None
-        scrolled.show(study.listing(library, args.kernel, args.stage), colours.STAGES.get(args.stage or "", ""))
+        text = study.listing(library, args.kernel, args.stage)
+        if not args.quiet:
+            scrolled.show(text, colours.STAGES.get(args.stage or "", ""))
+        self.give(args, text)
         return None
 
     @takes(
@@ -390,7 +392,7 @@ class RelayMagics(_Shell, Magics):
         finding = study.bisect(program_of(args.program, names), self.level(args), passes_of(args.passes, names))
         if args.save and finding is not None:
             print(f"wrote {finding.save(args.save)}")
-        print(finding if finding is not None else "every pass keeps the numbers")
+        tell(args, str(finding or "every pass keeps the numbers"))
         return self.give(args, finding)
 
     @takes(
@@ -413,7 +415,7 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_schedule, line), self.names(local_ns)
         program = with_params(program_of(args.program, names), None, names)
         trial = study.schedule(program, args.kernel or "", cell, self.level(args))
-        print(trial)
+        tell(args, str(trial))
         self.give(args, trial)
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from relaylab.support.formats import words
 from relaylab.support.language import LANGUAGES
-from relaylab.support.options import positive
+from relaylab.support.options import natural, positive
 
 
 class MagicOption:
@@ -111,7 +111,7 @@ SIDEWAYS = MagicOption(
     "--direction", choices=("TB", "LR"), help="top to bottom or left to right (default: as chosen last in the explorer)"
 )
 EXPLORER = LANGUAGE, SLIDES, SIDEWAYS
-SEED = MagicOption("--seed", type=int, default=0, help="for inputs that are not given (default 0)")
+SEED = MagicOption("--seed", type=natural, default=0, help="for inputs that are not given (default 0)")
 SAVE = MagicOption("--save", metavar="FILE", help=f"also write the picture: {words()}")
 OUTPUT = MagicOption("-o", "--output", metavar="FILE", help=f"write the picture: {words()}")
 A4 = MagicOption("--a4", action="store_true", help="a PDF on pages of A4: cut between boxes, cut lines name their page")

@@ -161,7 +161,7 @@ class Report:
         calls = _aggregated(self.calls) if aggregate else list(self.calls)
         if sort:
             calls = _sorted(calls)
-        columns = list(dict.fromkeys(name for call in calls for name in call))
+        columns = list(dict.fromkeys(name for call in calls for name in call)) or ["Name", "Duration (us)"]
         rows = [[str(call.get(name, "")) for name in columns] for call in calls]
         if col_sums:
             rows += [[], *([_sum_row(columns, calls)])]

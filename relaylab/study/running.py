@@ -20,6 +20,7 @@ from relaylab.study.checking import leaves, needs_vm
 from relaylab.study.program import Program
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 from relaylab.transform import PassContext
 
 T = TypeVar("T")
@@ -133,4 +134,5 @@ def describe(lib: GraphExecutorFactoryModule) -> str:
     constants = sum(p.nbytes for p in lib.executable.params.values())
     sizes = (plan.arena_bytes, constants)
     tensors, weights = (f"{n / 2**20:.1f} MiB" if n >= 2**20 / 10 else f"{n / 2**10:.1f} KiB" for n in sizes)
-    return f"{len(plan.steps)} steps of {kernels} kernels, {tensors} for tensors, {weights} of constants"
+    run = f"{counted(len(plan.steps), 'step')} of {counted(kernels, 'kernel')}"
+    return f"{run}, {tensors} for tensors, {weights} of constants"

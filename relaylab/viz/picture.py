@@ -158,6 +158,8 @@ def save(obj: object, path: str | os.PathLike[str], **options: Any) -> Path:
     writer = {name: options.pop(name) for name in ("paper", "scale", "width") if name in options}
     title = options.pop("doc_title", "")
     pictures = [_picture(o, options) for o in (obj if isinstance(obj, Sequence) else [obj])]
+    if not pictures:
+        raise RelayValueError(f"there is no picture to write to `{path}`", code="viz.nothing")
     if len(pictures) == 1 and isinstance(pictures[0], (Picture, ScenePicture)):
         return pictures[0].save(path, **writer)
     return formats.save(pictures, path, title or pictures[0].scene.title or "relaylab", writer)

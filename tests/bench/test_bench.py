@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.bench.__main__ import parser
 from relaylab.bench import encoder, open_decoder, sequences, variants
 from relaylab.bench.history import BenchHistory
 from relaylab.bench.measure import Result, inputs_of, measure
@@ -230,3 +231,17 @@ def test_the_command_measures_a_row(tmp_path: Path) -> None:
     )
     assert done.stdout.startswith("row")
     assert json.loads(out.read_text())["results"][0]["error"] < 1e-5
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [
+        ("--threads 1,x", "x is not a whole"),
+        ("--rounds 0", "0 is not a whole"),
+        ("--svg no/x.svg", "no folder for no/x"),
+    ],
+)
+def test_wrong_arguments_are_told_before_anything_is_measured(words, told, capsys):
+    with pytest.raises(SystemExit) as end:
+        parser().parse_args(words.split())
+    assert end.value.code == 2 and told in capsys.readouterr().err

@@ -37,6 +37,29 @@ LOOK = """() => {
         .map((e) => e.textContent);
     return { least: Math.min(...least, 99), over, cut, wide: document.scrollingElement.scrollWidth } }"""
 
+PALE = """() => {
+    const paper = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+    const numbers = (css) => {
+        paper.clearRect(0, 0, 1, 1);
+        paper.fillStyle = css;
+        paper.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = paper.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255] };
+    const over = (top, below) => below.map((v, i) => top[i] * top[3] + v * (1 - top[3]));
+    const ground = (e) => !e ? [255, 255, 255]
+        : over(numbers(getComputedStyle(e).backgroundColor), ground(e.parentElement));
+    const linear = (v) => v <= 10 ? v / 3294 : ((v / 255 + 0.055) / 1.055) ** 2.4;
+    const light = (c) => [0.2126, 0.7152, 0.0722].reduce((sum, w, i) => sum + w * linear(c[i]), 0.05);
+    const ratio = (e) => {
+        const below = ground(e), both = [light(below), light(over(numbers(getComputedStyle(e).color), below))];
+        return Math.max(...both) / Math.min(...both) };
+    const own = (e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    const shown = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    return [...document.querySelectorAll('.rl-explorer *')]
+        .filter((e) => own(e) && shown(e) && !e.closest('svg, style, [disabled]') && ratio(e) < 4.5)
+        .map((e) => `${e.className} ${e.textContent} ${ratio(e)}`) }"""
+"""Words whose contrast is less than WCAG 2's 4.5 to 1."""
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
@@ -58,6 +81,24 @@ def test_every_view_can_be_read_in_every_width(page, path, artifacts, scheme):
             assert found["least"] >= 9 - 1e-3 and found["wide"] <= width, (width, view, found)
             assert not found["over"] and not found["cut"], (width, view, found)
     assert page.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_stand_out_from_their_ground(page, path, scheme):
+    page.emulate_media(color_scheme=scheme)
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    for view in VIEWS:
+        page.evaluate(f"() => window.relaylab.choose('pane', '{view}')")
+        page.wait_for_timeout(250)
+        page.evaluate("() => [...document.querySelectorAll('.rl-line[data-id]')].find((l) => l.offsetWidth)?.click()")
+        assert page.evaluate(PALE) == [], view
+    assert page.locator(".rl-lit").count()
+    page.evaluate("() => window.relaylab.choose('pane', 'graph')")
+    page.keyboard.press("Tab")
+    picture = page.locator(".rl-view > svg").first
+    picture.focus()
+    assert picture.evaluate("(svg) => getComputedStyle(svg).outlineStyle") != "none", "where the keys go is seen"
 
 
 def test_boxes_close_and_cards_open_by_their_signs_and_pictures_move(browser, path):

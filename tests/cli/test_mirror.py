@@ -9,6 +9,7 @@ import pytest
 from relaylab.cli import main
 
 TEXT = '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, add(1f, 2f))) }'
+CONSTANT = '#[version = "0.0.5"] def @main() { 1f }'
 
 
 @pytest.fixture
@@ -93,6 +94,41 @@ def test_a_kernel_is_explained_and_drawn(run, program, tmp_path):
 def test_mistakes_are_messages(run, args, words):
     code, _, err = run(*args)
     assert code == 1 and words in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("schedule p.relay relu -f missing.txt", "cannot read missing.txt"),
+        ("schedule p.relay relu -f blob", "it is not text (UTF-8)"),
+        ("schedule p.relay relu -s turn", "line 1: turn"),
+        ("run p.relay -o out.txt", "a file that ends in .npy or .npz"),
+        ("diff p.relay --rewrites FoldScaleAxis -o r.pdf", "there is no picture to write to `r.pdf`"),
+        ("sweep p.relay -o rows.zip", "cannot tell the format"),
+        ("viz scalar.relay --overlay MACs", "once they are typed"),
+    ],
+)
+def test_files_that_cannot_be_read_or_written_are_messages(run, program, tmp_path, monkeypatch, line, words):
+    (tmp_path / "blob").write_bytes(b"\xff\x00")
+    (tmp_path / "scalar.relay").write_text(CONSTANT)
+    before = set(tmp_path.iterdir())
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(*line.split())
+    assert code == 1 and words in err and "of at most" not in err and set(tmp_path.iterdir()) == before
+
+
+def test_a_program_without_kernels_has_a_profile(run, tmp_path):
+    (tmp_path / "scalar.relay").write_text(CONSTANT)
+    code, out, _ = run("profile", str(tmp_path / "scalar.relay"), "-n", "1")
+    assert code == 0 and "Total" in out
+
+
+def test_data_is_all_that_is_printed_for_programs(run, program, tmp_path):
+    assert json.loads(run("diff", program, program, "--json", "-o", str(tmp_path / "d.svg"))[1]) == {}
+    rows = json.loads(run("profile", program, "-n", "1", "--operators", "--json")[1])
+    assert {r["operator"]: r["calls"] for r in rows} == {"add": 1, "nn.relu": 1}
+    code, _, err = run("run", program, "--seed", "-1")
+    assert code == 2 and "zero or above" in err
 
 
 def test_two_pipelines_and_the_heat_map(run, program, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,26 @@ def test_a_constant_is_told_by_its_figures_and_first_values(mlp):
     found = [told[key] for key in ("min", "max", "mean", "std")]
     np.testing.assert_allclose(found, [data.min(), data.max(), data.mean(), data.std()], rtol=1e-4, atol=1e-7)
     assert max(abs(cell) for row in told["grid"] for cell in row) == 9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.full((2, 3), 2**63 - 1, "int64"),
+        np.array([1.0, 1 + 2**-52]),
+        np.full(8, np.finfo("float64").min),
+        np.array([-1.7e308, 0, 1.7e308]),
+        np.array([0, 5e-324]),
+        np.array([np.inf, -np.inf, np.nan, 2], "float32"),
+    ],
+)
+def test_constants_at_the_ends_of_their_types_are_told(data):
+    """Ends of slices are the largest integers, masks the least floats: finite figures, every number in a bin."""
+    x = relay.var("x", shape=data.shape, dtype=str(data.dtype))
+    mod = relay.IRModule.from_expr(relay.add(x, relay.const(data, str(data.dtype))))
+    session = Session(explore(mod, passes=["InferType"]))
+    (told,) = session.ask("node", 0, "main/add")["values"]
+    json.dumps(told, allow_nan=False)
+    kept = data[np.isfinite(data)]
+    assert sum(told["bins"]) == kept.size and (told["min"], told["max"]) == (kept.min(), kept.max())

@@ -41,6 +41,12 @@ def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
         ("%relay_passes", "name a program"),
         ("%relay_run mod x", "write name=expression"),
         ("%relay_diff mod 1+", "is not an expression"),
+        ("x = 3\n%relay_passes mod -p FuseOps,x", "`x` is an int, expected a pass"),
+        ("x = 3\n%relay_diff mod --pipelines default x", "`x` is an int, expected a pass"),
+        ("x = 3\n%relay_diff mod --rewrites x", "`x` is an int, expected a pass"),
+        ("%relay_build mod -q -o lib\n%relay_run lib --check", "`lib` is compiled; --check needs"),
+        ("%relay_build mod -q -o lib\n%relay_profile lib --operators", "`lib` is compiled; --operators needs"),
+        ("%relay_run mod --seed -1", "zero or above"),
     ],
 )
 def test_mistakes_are_one_line(cell, line, words):
@@ -58,6 +64,7 @@ def test_mistakes_are_one_line(cell, line, words):
         ("%relay_viz mod --select opp:add", "did you mean `op`?"),
         ("%relay_viz mod --focus nowhere", "nowhere"),
         ("%relay_viz mod --overlay maks", "there are: bytes read"),
+        ("%relay_viz mod --diff mod --engine dot", "there is no option `engine`"),
     ],
 )
 def test_errors_of_programs_have_no_traceback(cell, line, words):
@@ -72,6 +79,18 @@ def test_quiet_binding_and_semicolon(cell, ip):
     assert cell("%relay_viz mod -q -o pic").result is None and isinstance(ip.user_ns["pic"], Picture)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "%relay_passes mod --static", "%relay_diff mod mlp --view text", "%relay_diff mod --pipelines default FuseOps",
+        "%relay_build mod", "%relay_why mod", "%relay_profile mod -n 1", "%relay_asm mod", "%relay_asm mod relu",
+    ],
+)  # fmt: skip
+def test_every_magic_can_be_quiet_and_bind(cell, ip, line):
+    found = cell(f"{line} -q -o kept")
+    assert found.success and found.result is None and not found.out and not found.html and "kept" in ip.user_ns
+
+
 def test_viz_selects_focuses_and_compares(cell, tmp_path):
     plain = str(cell("%relay_viz resnet18").result)
     assert cell("%relay_viz resnet18 --select 'op:nn.conv2d & cost>1e8'").success
@@ -80,6 +99,7 @@ def test_viz_selects_focuses_and_compares(cell, tmp_path):
     assert cell(f"%relay_viz mod --overlay bytes --save {tmp_path}/b.svg;").success
     cell("%%relay other -q\ndef @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }")
     assert isinstance(cell("%relay_viz mod --diff other").result, Difference)
+    assert cell("%relay_viz mod --diff other --direction LR").result.options.direction == "LR"
 
 
 def test_viz_writes_files(cell, tmp_path):
@@ -104,7 +124,7 @@ def test_single_rewrites_are_shown(cell):
 
 
 def test_build_run_profile_asm(cell, ip):
-    assert "kernels" in cell("%relay_build mod -o lib").out
+    assert "1 step of 1 kernel," in cell("%relay_build mod -o lib").out
     x = np.array([[1, 2, 3], [4, 5, -6]], "float32")
     ip.user_ns["x"] = x
     np.testing.assert_allclose(cell("%relay_run lib x=x").result, np.maximum(2 * x, 0))
@@ -210,6 +230,7 @@ def test_every_magic_has_help(ip):
 def test_defaults_are_configurable(cell):
     assert cell("%config RelayMagics.opt_level = 0").success
     assert "FuseOps" in cell("%relay_passes mod --static").out
+    assert "2 kernels" in cell("%relay_asm mod").out and "2 kernels" in cell("%relay_build mod").out
     cell("%config RelayMagics.opt_level = 3")
 
 
@@ -228,6 +249,7 @@ def test_programs_draw_themselves(cell):
         ("%relay_passes mod -p FoldConstant,FuseO", "FuseOps"),
         ("%%relay_passes -p ToAN", "ToANormalForm"),
         ("%relay_viz mod --dir", "--direction"),
+        ("%%relay_pass --o", "--on"),
     ],
 )
 def test_completion(cell, ip, text, expected):

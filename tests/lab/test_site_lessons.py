@@ -66,6 +66,16 @@ def test_a_formula_that_cannot_be_read_stays_text(tmp_path: Path):
     assert "\\left( b" in lesson(path, {path.resolve(): "notes/x.html"}).page
 
 
+def test_a_page_carries_its_pictures_and_says_its_language(tmp_path: Path):
+    (tmp_path / "a b.svg").write_text("<svg/>")
+    path = tmp_path / "x.md"
+    path.write_text("# X\n\n![one](a%20b.svg) ![none](gone.svg) ![text](x.md)")
+    page = lesson(path, {path.resolve(): "course/zh/x.html"}).page
+    assert '<img src="data:image/svg+xml;base64,PHN2Zy8+"' in page and '<html lang="zh">' in page
+    assert 'src="gone.svg"' in page and 'src="x.md"' in page
+    assert '<html lang="en">' in lesson(path, {path.resolve(): "notes/x.html"}).page
+
+
 def test_every_link_of_a_site_leads_somewhere(groups: list[LessonGroup], tmp_path: Path):
     out = tmp_path / "out"
     made = list(build(out, [], groups, run_lessons=False))

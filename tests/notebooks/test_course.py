@@ -118,6 +118,12 @@ def test_a_question_about_a_picture_takes_clicks_and_names() -> None:
         course.question("count")
 
 
+@pytest.mark.parametrize("answer", [None, 3, "main", b"x", (), {}, [1], [[]], {1: 2}, object(), [..., 1], lambda: ...])
+def test_no_exercise_takes_or_breaks_on_what_is_no_answer(answer: object) -> None:
+    for lesson in course.lessons().values():
+        assert not any(course.check(e.name, answer) for e in lesson.exercises)
+
+
 def test_kernels_are_told_by_the_names_before() -> None:
     asked = course.question("folds")
     kernels = predicting.together(asked, ["FuseOps"])

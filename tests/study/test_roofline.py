@@ -8,7 +8,7 @@ from relaylab import study
 from relaylab.runtime.peaks import MachinePeaks
 from relaylab.study.roofline import Roofline
 from relaylab.viz.figures.roofline import Dot, roofline
-from relaylab.viz.scene.scene import Path, Rect
+from relaylab.viz.scene.scene import Path, Rect, Text
 
 FLOPS, MEMORY = 100e9, 10e9
 
@@ -37,6 +37,15 @@ def test_dots_are_numbered_by_their_time_and_idle_ones_left_out() -> None:
     scene = roofline(dots, FLOPS, MEMORY, "t")
     assert {f.id for f in scene.elements if f.kind == "node"} == {"1:a", "2:b"}
     assert "30% of the time" in next(f.label for f in scene.elements if f.id == "1:a")
+
+
+def test_every_name_of_the_list_has_its_number_at_a_dot() -> None:
+    dots = [Dot(f"tvmgen_default_fused_nn_dense_{k}", 1.0 + k, 1e9 + 1e8 * k, 0.1) for k in range(12)]
+    scene = roofline(dots, FLOPS, MEMORY, "t")
+    words = {e.id: [s.text for s in e.shapes if isinstance(s, Text)] for e in scene.elements}
+    for k in range(8):
+        assert words[f"name:{k + 1}"] == [f"{k + 1}  8%  nn_dense_{k}"]
+        assert words[f"{k + 1}:{dots[k].name}"] == [str(k + 1)]
 
 
 def test_kernels_of_no_program_are_alike_and_claim_no_time() -> None:

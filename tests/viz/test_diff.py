@@ -44,6 +44,13 @@ def test_no_difference_between_a_program_and_itself(name):
         assert d.counts == {} and d.changed_edges == 0 and d.text == ""
 
 
+def test_what_is_not_drawn_may_differ():
+    data = relay.parse('#[version = "0.0.5"] type L[A] { Nil, Cons(A, L[A]) }')
+    found = diff(data, IRModule())
+    assert "nothing that is drawn changed" in repr(found) and "Cons" in str(found)
+    assert "<difference: nothing changed;" in repr(diff(data, data))
+
+
 def test_one_operator_in_front_is_one_added_node_and_one_added_line():
     d = diff(network(False), network(True))
     assert d.counts == {"added": 1} and d.how == BY_STRUCTURE

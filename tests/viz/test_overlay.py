@@ -70,6 +70,7 @@ def test_bad_figures_are_refused(bad):
 
 def test_numbers_for_people():
     assert [abbreviated(v) for v in (0, 12, 1234, 5.6e7, 3e9)] == ["0", "12", "1.23k", "56M", "3G"]
+    assert [abbreviated(v) for v in (999.4, 999.6, 999_999, -999_999, 1e15)] == ["999", "1k", "1M", "-1M", "1P"]
 
 
 def test_profiled_kernels_find_their_functions():

@@ -20,9 +20,9 @@ import pytest
 from programs import SOURCES, chain, program, random_view
 
 from relaylab import relay, study
-from relaylab.ir import Function, TensorType, Var
+from relaylab.ir import Call, Function, GlobalVar, IRModule, TensorType, Var
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
-from relaylab.viz import Node, View, save, show, view
+from relaylab.viz import Node, View, relay_viz, save, show, view
 from relaylab.viz.draw.draw import DrawOptions, draw
 from relaylab.viz.write.html import bundle, page
 from relaylab.viz.scene.metrics import fit, text_width, wrap
@@ -116,6 +116,25 @@ def test_hostile_names_stay_text_in_pdf():
 @pytest.mark.dot
 def test_hostile_names_are_valid_dot():
     assert show(hostile_program(), params="nodes", title=HOSTILE[4], engine="dot").data("svg").startswith(b"<?xml")
+
+
+def test_names_of_functions_are_no_markup_and_no_ports_in_dot():
+    """Two functions, one calls the other: as many names as there are boxes, each quoted."""
+    x, y = (Var(name, TensorType((1,))) for name in ("z:0", "<y>"))
+    inner = Function([y], relay.nn.relu(y))
+    called = GlobalVar("<inner>")
+    mod = IRModule({called: inner, GlobalVar("a:b"): Function([x], Call(called, [x]))})
+    plotter = relay_viz.DotPlotter()
+    relay_viz.RelayVisualizer(mod, plotter=plotter)
+    for source in (show(mod).data("dot"), plotter.digraph.source):
+        names = {n for a, b in re.findall(r'^\t+("[^"]*") -> ("[^"]*")', source, re.MULTILINE) for n in (a, b)}
+        made = set(re.findall(r'^\t+("[^"]*") \[label', source, re.MULTILINE))
+        assert names <= made and len(names) > 3 and not re.search(r"^\t+<", source, re.MULTILINE), source
+    assert 'label="%&amp;lt;' in show(Function([Var("&lt;", TensorType((1,)))], relay.const(1.0))).data("dot")
+
+
+def test_marks_of_direction_turn_no_line_around():
+    assert "\u202e" not in show(Function([Var("a\u202eb", TensorType((1,)))], Var("c"))).data("txt")
 
 
 def test_hostile_names_keep_a_terminal_line_a_line():

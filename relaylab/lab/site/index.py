@@ -41,11 +41,11 @@ class Listed:
     steps: tuple[StepLink, ...]
 
 
-def shell(title: str, body: str, root: str = "", scripts: Sequence[str] = ()) -> str:
-    """A page of the site; `root` is the way from it to the index."""
+def shell(title: str, body: str, root: str = "", scripts: Sequence[str] = (), language: str = "en") -> str:
+    """A page of the site; `root` is the way from it to the index, `language` that of its words."""
     loaded = "".join(f'<script src="{root}assets/{name}"></script>\n' for name in scripts)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
+        f'<!DOCTYPE html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<link rel="stylesheet" href="{root}assets/site.css">\n</head>\n'
         f'<body class="site">\n{body}{loaded}</body>\n</html>\n'

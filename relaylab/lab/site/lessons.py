@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import posixpath
 import re
@@ -9,9 +10,11 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from mimetypes import guess_type
 from pathlib import Path
 from textwrap import shorten
 from typing import cast
+from urllib.parse import unquote
 
 import nbformat
 from latex2mathml.converter import convert
@@ -21,6 +24,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from relaylab.lab.site.index import SearchEntry, shell
 from relaylab.support.errors import RelayValueError
+from relaylab.support.language import LANGUAGES
 from relaylab.viz.write import html
 from relaylab.viz.write.modules import script
 
@@ -30,6 +34,7 @@ TIME = 600
 """Seconds that a cell of a lesson may take."""
 _HEADING = re.compile(r"^#{1,3} +(.+?)\s*#*$", re.MULTILINE)
 _LINK = re.compile(r'<a href="([^":#?]+\.(?:ipynb|md))(#[^"]*)?">(.*?)</a>', re.DOTALL)
+_IMAGE = re.compile(r'<img src="([^":?#]+)"')
 Cell = Mapping[str, object]
 
 
@@ -76,7 +81,9 @@ def lesson(path: Path, hrefs: Mapping[Path, str], run: bool = True) -> LessonPag
         f'<nav class="site-bar"><a href="{root}index.html">relaylab</a> <strong>{escape(title)}</strong> {book}</nav>\n'
     )
     text = _LINK.sub(lambda m: _led(m, path, href, hrefs), "".join(_cell(c, k) for k, c in enumerate(cells)))
-    page = shell(title, _shared(f"{bar}<main>\n{text}</main>\n", root), root)
+    text = _IMAGE.sub(lambda m: _carried(m, path), text)
+    language = next((name for name in href.split("/") if name in LANGUAGES), LANGUAGES[0])
+    page = shell(title, _shared(f"{bar}<main>\n{text}</main>\n", root), root, language=language)
     return LessonPage(
         _plain(title), shorten(_plain(about), ABOUT, placeholder=" …"), href, page, tuple(_sections(title, texts, href))
     )
@@ -96,6 +103,15 @@ def _led(link: re.Match[str], path: Path, href: str, hrefs: Mapping[Path, str]) 
     if target is None:
         return link[3]
     return f'<a href="{escape(posixpath.relpath(target, posixpath.dirname(href)))}{link[2] or ""}">{link[3]}</a>'
+
+
+def _carried(image: re.Match[str], path: Path) -> str:
+    """A picture that lies beside the source in the page itself; one that is not there stays as it is."""
+    file = path.parent / unquote(image[1])
+    kind = guess_type(file.name)[0] or ""
+    if not kind.startswith("image/") or not file.is_file():
+        return image[0]
+    return f'<img src="data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"'
 
 
 def executed(path: Path) -> list[Cell]:

@@ -71,11 +71,12 @@ export function remember(key, value) {
 export function short(number) {
   const size = Math.abs(number);
   for (const [unit, name] of /** @type {[number, string][]} */ ([
+    [1e12, "T"],
     [1e9, "G"],
     [1e6, "M"],
     [1e3, "k"],
   ]))
-    if (size >= unit) return `${(number / unit).toPrecision(3)}${name}`;
+    if (size >= 0.9995 * unit) return `${(number / unit).toPrecision(3)}${name}`;
   return `${Math.round(number * 100) / 100}`;
 }
 

@@ -109,10 +109,9 @@ class Difference:
         return save(self, path, **options)
 
     def __repr__(self) -> str:
-        parts = [f"{n} {role}" for role, n in self.counts.items()]
-        return (
-            f"<difference: {', '.join(parts) or 'nothing changed'}; {counted(self.changed_edges, 'edge')}; {self.how}>"
-        )
+        same = "nothing changed" if self.texts[0] == self.texts[1] else "nothing that is drawn changed"
+        parts = ", ".join(f"{n} {role}" for role, n in self.counts.items()) or same
+        return f"<difference: {parts}; {counted(self.changed_edges, 'edge')}; {self.how}>"
 
     def __str__(self) -> str:
         return self.text or "nothing changed"

@@ -80,9 +80,8 @@ def painted(view: View, name: str, *, unit: str = "", hot: bool = False) -> View
     shown = _values(view, groups, name)
     if not shown:
         there = sorted({k for n in view.nodes for k, _ in n.cost})
-        help = (
-            did_you_mean(name, [*there, *FIGURES]) or "there are: " + ", ".join(there) if there else "infer types first"
-        )
+        near = did_you_mean(name, {*there, *FIGURES} - {name})
+        help = near or f"there are: {', '.join(there)}" if there else "operators have some once they are typed"
         raise RelayValueError(f"no node of the picture has a figure `{name}`", code="viz.overlay", help=help)
     unit = unit or known(name).unit_beside
     leaves = _leaves(view, shown)
@@ -206,12 +205,11 @@ def _stem(kernel: str) -> str:
 def _fused_boxes(view: View) -> dict[str, list[str]]:
     """The fused functions of a view in the order of evaluation, by the operators that are in them."""
     boxes: dict[str, list[str]] = {}
+    inside: dict[str, list[str]] = {}
+    for node in view.nodes:
+        if node.operator:
+            inside.setdefault(node.group, []).append(node.operator.replace(".", "_"))
     for name in (n for parts in in_order(view).values() for n in parts):
         if name in view.group_by_id and view.group_by_id[name].kind == "primitive":
-            boxes.setdefault(_fused_name(view, name), []).append(name)
+            boxes.setdefault("_".join(inside.get(name, ())), []).append(name)
     return boxes
-
-
-def _fused_name(view: View, group: str) -> str:
-    inside: Sequence[Node] = [n for n in view.nodes if n.group == group and n.operator]
-    return "_".join(n.operator.replace(".", "_") for n in inside)

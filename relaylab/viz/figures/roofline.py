@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from relaylab.viz.figures.overlay import PREFIX
 from relaylab.viz.scene.metrics import fit
 from relaylab.viz.scene.scene import Element, Path, Rect, Scene, Shape, Text
 
@@ -105,11 +106,14 @@ def _dot(k: int, dot: Dot, share: float | None, x: _Axis, y: _Axis, flops: float
     parts: list[Shape] = [Rect(*box, radius, ("box", "family-fusable"))]
     if radius > LEAST + 1:
         parts.append(Text(left + radius, top + radius + 2.5, str(k), 7.5, anchor="middle", styles=("text-plain",)))
+    elif k <= NAMED:
+        parts.append(Text(left + 2 * radius + 1, top, str(k), 7.0, styles=("text-dim",)))
     return Element(f"{k}:{dot.name}", "node", tuple(parts), words, words, box=box)
 
 
 def _name(k: int, dot: Dot, share: float | None) -> Element:
-    text = fit(f"{k}  {dot.name}" if share is None else f"{k}  {share:.0%}  {dot.name}", LABEL - 10, 8.0)
+    name = PREFIX.sub("", dot.name)
+    text = fit(f"{k}  {name}" if share is None else f"{k}  {share:.0%}  {name}", LABEL - 10, 8.0)
     top = TOP + ROW * k
     shape = Text(LEFT + WIDTH + 16, top, text, 8.0, styles=("text-plain",))
     return Element(f"name:{k}", "note", (shape,), text, box=(LEFT + WIDTH + 16, top - 10, LABEL - 10, ROW))

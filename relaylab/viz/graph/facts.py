@@ -151,7 +151,8 @@ def _detail(data: np.ndarray) -> str:
     if data.dtype.name == "bool" or data.size > MOST_READ:
         return f"[{first}{more}]"
     data = data if data.dtype.kind in "fiu" else data.astype("float32")  # a bfloat16
-    return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
+    with np.errstate(invalid="ignore", over="ignore"):  # of both infinities there is no mean
+        return f"min {data.min():g}, mean {data.mean(dtype=np.float64):g}, max {data.max():g}; [{first}{more}]"
 
 
 def operand_row(position: int, name: str, atom: ir.Expr, called: str) -> Operand:

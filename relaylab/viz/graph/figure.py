@@ -69,9 +69,9 @@ def figures_of(view: View, part: Part) -> dict[str, float]:
 
 
 def abbreviated(value: float) -> str:
-    """A number as people read it: three digits and k, M, G or T."""
-    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= size:
+    """A number as people read it: three digits and k, M, G, T or P."""
+    for size, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * size:  # it would be rounded to 1000 of the next unit
             return f"{value / size:.3g}{letter}"
     return f"{value:.3g}"
 

@@ -17,7 +17,7 @@ from relaylab.viz.write import files
 
 if TYPE_CHECKING:
     from graphviz import Digraph
-from relaylab.viz.write.dot import run_dot
+from relaylab.viz.write.dot import node_name, run_dot
 
 DotVizParser = DefaultVizParser
 Attributes = Mapping[str, str]
@@ -75,9 +75,11 @@ class DotGraph(VizGraph):
             edge_attr=self.edge_attr,
         )
         for node in self.nodes.values():
-            graph.node(node.identity, graphviz.escape(f"{node.type_name}\n{node.detail}"), **self._get_node_attr(node))
+            label = graphviz.escape(f"{node.type_name}\n{node.detail}")
+            graph.node(node_name(node.identity), label, **self._get_node_attr(node))
         for edge in self.edges:
-            graph.edge(edge.start, edge.end, **({"label": graphviz.escape(edge.label)} if edge.label else {}))
+            label = {"label": graphviz.escape(edge.label)} if edge.label else {}
+            graph.edge(node_name(edge.start), node_name(edge.end), **label)
         return graph
 
     def parts(self, prefix: str) -> tuple[list[Node], list[Edge], list[Group]]:

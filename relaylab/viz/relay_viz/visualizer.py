@@ -27,7 +27,7 @@ class RelayVisualizer:
         plotter: Plotter | None = None,
         parser: VizParser | None = None,
     ):
-        self._mod = expect(relay_mod, IRModule, "what RelayVisualizer draws")
+        expect(relay_mod, IRModule, "what RelayVisualizer draws")
         self._plotter = plotter if plotter is not None else TermPlotter()
         self._relay_param = relay_param if relay_param is not None else {}
         self._parser = parser if parser is not None else TermVizParser()

@@ -33,12 +33,14 @@ FACES = ("regular", "bold", "mono")
 
 
 _UNPRINTABLE = dict.fromkeys(range(32), " ") | dict.fromkeys(
-    (*range(0x7F, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), "\ufffd"
+    (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF),
+    "\ufffd",
 )
 
 
 def plain(text: str) -> str:
-    """`text` as one line that every writer and terminal can hold: control characters and lone surrogates replaced."""
+    """`text` as one line that every writer and terminal can hold: control characters, marks of direction and lone
+    surrogates replaced."""
     return text if text.isprintable() else text.translate(_UNPRINTABLE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -79,8 +80,8 @@ def _quote(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Backslashes doubled: Dot would read them as escapes."""
-    return plain(text).replace("\\", "\\\\")
+    """Backslashes doubled, ampersands as entities: Dot would read both as escapes."""
+    return plain(text).replace("\\", "\\\\").replace("&", "&amp;")
 
 
 def _node(root, node: Node, types: str, attrs: str) -> None:
@@ -90,7 +91,7 @@ def _node(root, node: Node, types: str, attrs: str) -> None:
     style = {"color": paint.stroke or "black", "fillcolor": paint.fill or "white"}
     if node.role:
         style |= {"penwidth": f"{paint.width:g}", "style": "filled,rounded,dashed" if paint.dash else "filled,rounded"}
-    root.node(_name(node.id), label=_label(*lines), **style)
+    root.node(node_name(node.id), label=_label(*lines), **style)
 
 
 def _label(*lines: str) -> str:
@@ -100,22 +101,22 @@ def _label(*lines: str) -> str:
     return nohtml("\\n".join(map(_escape, lines)))
 
 
-def _name(identity: str) -> str:
-    """An id that Dot cannot take for `node:port`."""
-    return plain(identity).replace("\\", "/").replace(":", "∶")
+def node_name(identity: str) -> str:
+    """An id that Dot cannot take for `node:port`, and the package not for markup."""
+    return re.sub("^<", "‹", plain(identity)).replace("\\", "/").replace(":", "∶")
 
 
 def _edge(root, edge: Edge, view: View) -> None:
     style = {"callee": "dashed", "recursion": "dashed", "order": "dotted"}.get(edge.kind, "solid")
     ends = [(_anchor(name, view), name if name in view.group_by_id else "") for name in (edge.source, edge.target)]
-    more = {"ltail": f"cluster_{ends[0][1]}"} if ends[0][1] else {}
-    more |= {"lhead": f"cluster_{ends[1][1]}"} if ends[1][1] else {}
+    more = {"ltail": f"cluster_{_escape(ends[0][1])}"} if ends[0][1] else {}
+    more |= {"lhead": f"cluster_{_escape(ends[1][1])}"} if ends[1][1] else {}
     more |= {"constraint": "false"} if edge.kind in ("callee", "recursion") else {}
     if edge.role:
         paint = resolve(("wire", f"role-{edge.role}"))
         more |= {"color": paint.stroke or "black", "penwidth": f"{paint.width:g}"}
         style = "dashed" if paint.dash else style
-    root.edge(_name(ends[0][0]), _name(ends[1][0]), label=_label(edge.label), style=style, **more)
+    root.edge(node_name(ends[0][0]), node_name(ends[1][0]), label=_label(edge.label), style=style, **more)
 
 
 def _anchor(name: str, view: View) -> str:
