@@ -39,8 +39,14 @@ class PurityAnalysis:
     def visit(self, root: Expr) -> None:
         """Find the purity of everything in `root`."""
         let_of = {n.var: n.value for n in walk((root,)) if isinstance(n, Let)}
-        for node in walk((root,), _below):
-            self.known[node] = self._of(node, let_of)
+        nodes = list(walk((root,), _below))
+        wrong = True
+        while wrong:
+            for node in nodes:
+                self.known[node] = self._of(node, let_of)
+            # a function that calls itself was taken for pure when its name was met: if it is not, once more
+            bound = ((self.known.get(var), self.known.get(value)) for var, value in let_of.items())
+            wrong = any(v is not None and f is not None and v.called > f.called for v, f in bound)
 
     def evaluates(self, expr: Expr) -> bool:
         """Whether evaluating an expression (which was visited) has no effect."""

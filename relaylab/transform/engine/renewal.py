@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr, placed
-from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, RefCreate, RefRead, RefWrite, Var
+from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, Let, RefCreate, RefRead, RefWrite, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
@@ -107,13 +107,21 @@ def _again(node: Expr) -> Expr:
     return remake(node, children(node)) if effect else node
 
 
-def inlined(func: Function, call: Call) -> Expr:
+def inlined(func: Function, call: Call, ordered: bool = False) -> Expr:
     """The body of `func` with the arguments of a call in place of its parameters, as a copy that can stand anywhere.
+
+    If effects are to keep their order (`ordered`), `let` binds the arguments before it: in the place of their
+    parameters they would be evaluated later, or not at all.
 
     Types take the place of type parameters as well; types that name these are left out where the call does not say
     what they are.
     """
-    binds = dict(zip(func.params, call.args, strict=True))
+    binds: dict[Var, Expr] = dict(zip(func.params, call.args, strict=True))
+    if ordered and (named := {p: copied(Var(p.name_hint), p) for p, arg in binds.items() if children(arg)}):
+        body = inlined(func, Call(func, [named.get(p, arg) for p, arg in binds.items()], None, call.type_args))
+        for p in reversed(named):
+            body = copied(Let(named[p], binds[p], body), call)
+        return body
     if not func.type_params:
         return renewed(func.body, binds)
     own, given = func.type_params, call.type_args or ()

@@ -6,13 +6,8 @@ from relaylab.ir import Call, Expr, Function, IRModule, rewrite
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.purity import changes_state
 from relaylab.transform.engine.renewal import inlined
-
-
-def _inline(new: Expr, old: Expr) -> Expr:
-    if isinstance(new, Call) and isinstance(new.op, Function) and len(new.op.params) == len(new.args):
-        return inlined(new.op, new)
-    return new
 
 
 @pass_(level=3, requires=("InferType",), idempotent=True)
@@ -20,4 +15,10 @@ class DefuseOps(FunctionPass):
     """Replaces every call of a function written in place by the function's body: what FuseOps did is undone."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _inline)
+        ordered = changes_state(mod)
+
+        def inline(new: Expr, old: Expr) -> Expr:
+            called = isinstance(new, Call) and isinstance(new.op, Function) and len(new.op.params) == len(new.args)
+            return inlined(new.op, new, ordered) if called else new
+
+        return rewrite(func, inline)

@@ -11,11 +11,13 @@ import numpy as np
 
 from relaylab.analysis.infer import infer_type_local
 from relaylab.interp.sizes import with_known_sizes
+from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem
+from relaylab.ir.expr import Call, Constant, Function, If, Let, RefWrite, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import children, walk
 from relaylab.op.rounding import evaluated
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -38,6 +40,14 @@ _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 def _is_known(expr: Expr) -> bool:
     return isinstance(expr, Constant) or (isinstance(expr, Tuple) and all(map(_is_known, expr.fields)))
+
+
+def _acts(expr: Expr) -> bool:
+    """Does evaluating it alone, its parts being there, write to a cell, or may it?"""
+    if not isinstance(expr, Call) or isinstance(expr.op, Constructor):
+        return isinstance(expr, RefWrite)
+    kernel = isinstance(expr.op, Function) and expr.op.is_primitive
+    return not kernel and not (isinstance(expr.op, Op) and not expr.op.definition.stateful)
 
 
 def _is_filled(expr: Expr) -> bool:
@@ -75,6 +85,7 @@ class ConstantFolder:
 
     def __init__(self, fold_qnn: bool = False):
         self.fold_qnn = fold_qnn
+        self.computing: set[Expr] = set()
 
     def __call__(self, expr: Expr) -> Expr:
         return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
@@ -89,10 +100,18 @@ class ConstantFolder:
                 return self._call(new, op, old)
             case If(cond=Constant() as cond):
                 return new.true_branch if bool(cond.data) else new.false_branch
-            case TupleGetItem(tuple_value=Tuple(fields=fields)):
-                return fields[new.index]
+            case TupleGetItem(tuple_value=Tuple() as made) if self._only_computes(made):
+                return made.fields[new.index]
             case _:
                 return new
+
+    def _only_computes(self, made: Tuple) -> bool:
+        """Whether no field of a tuple writes to a cell or calls what may: then those that nobody asks for can go."""
+        nodes = list(walk((made,), lambda n: () if n in self.computing or isinstance(n, Function) else children(n)))
+        if any(map(_acts, nodes)):
+            return False
+        self.computing.update(nodes)
+        return True
 
     def _call(self, call: Call, op: Op, old: Expr) -> Expr:
         name = op_name(call)
