@@ -67,7 +67,7 @@ class PurityAnalysis:
             case Function():
                 return Purity(True, node.is_primitive or self.known[node.body].evaluated)
             case RefRead() | RefWrite():
-                return Purity(False, not isinstance(node.inferred, FuncType))
+                return Purity(False, _is_data(node))
             case _:
                 return self._compound(node)
 
@@ -76,9 +76,12 @@ class PurityAnalysis:
         pure = all(p.evaluated for p in parts)
         if isinstance(node, Call):
             pure = pure and parts[0].called
-        return Purity(
-            pure, self.known[node.body].called if isinstance(node, Let) else not isinstance(node.inferred, FuncType)
-        )
+        return Purity(pure, self.known[node.body].called if isinstance(node, Let) else _is_data(node))
+
+
+def _is_data(node: Expr) -> bool:
+    """Whether a value is known to be no function."""
+    return node.inferred is not None and not isinstance(node.inferred, FuncType)
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
