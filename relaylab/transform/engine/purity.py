@@ -84,6 +84,19 @@ def _is_data(node: Expr) -> bool:
     return node.inferred is not None and not isinstance(node.inferred, FuncType)
 
 
+def acts(node: Expr) -> bool:
+    """Whether evaluating a node alone, its parts being there, may have an effect or depend on one."""
+    match node:
+        case Call(op=Op() as op):
+            return op.definition.stateful
+        case Call(op=Function() as func):
+            return not func.is_primitive
+        case Call():
+            return not isinstance(node.op, Constructor)
+        case _:
+            return isinstance(node, (RefRead, RefWrite))
+
+
 def _below(node: Expr) -> tuple[Expr, ...]:
     if isinstance(node, Function):
         return () if node.is_primitive else (node.body,)

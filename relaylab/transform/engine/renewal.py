@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr, placed
-from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, Let, RefCreate, RefRead, RefWrite, Var
+from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, Let, RefCreate, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
 from relaylab.ir.types import Type, substitute_type, type_leaves
 from relaylab.ir.visit import children, remake, rewrite, walk
+from relaylab.transform.engine.purity import acts
 
 E = TypeVar("E", bound=Expr)
 
@@ -95,16 +95,7 @@ def _retyped(node: Expr, retype: Retype) -> Expr:
 
 def _again(node: Expr) -> Expr:
     """Another node like this if evaluating it may have an effect, else the node."""
-    match node:
-        case RefCreate() | RefRead() | RefWrite():
-            effect = True
-        case Call(op=Op() as op):
-            effect = op.definition.stateful
-        case Call(op=Function() as func):
-            effect = not func.is_primitive
-        case _:
-            effect = isinstance(node, Call) and not isinstance(node.op, Constructor)
-    return remake(node, children(node)) if effect else node
+    return remake(node, children(node)) if isinstance(node, RefCreate) or acts(node) else node
 
 
 def inlined(func: Function, call: Call, ordered: bool = False) -> Expr:

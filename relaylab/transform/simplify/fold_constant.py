@@ -11,9 +11,8 @@ import numpy as np
 
 from relaylab.analysis.infer import infer_type_local
 from relaylab.interp.sizes import with_known_sizes
-from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Constant, Function, If, Let, RefWrite, Tuple, TupleGetItem
+from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
@@ -24,6 +23,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.purity import acts
 from relaylab.transform.engine.recipes import note_recipe
 
 _SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
@@ -40,14 +40,6 @@ _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 def _is_known(expr: Expr) -> bool:
     return isinstance(expr, Constant) or (isinstance(expr, Tuple) and all(map(_is_known, expr.fields)))
-
-
-def _acts(expr: Expr) -> bool:
-    """Does evaluating it alone, its parts being there, write to a cell, or may it?"""
-    if not isinstance(expr, Call) or isinstance(expr.op, Constructor):
-        return isinstance(expr, RefWrite)
-    kernel = isinstance(expr.op, Function) and expr.op.is_primitive
-    return not kernel and not (isinstance(expr.op, Op) and not expr.op.definition.stateful)
 
 
 def _is_filled(expr: Expr) -> bool:
@@ -86,6 +78,7 @@ class ConstantFolder:
     def __init__(self, fold_qnn: bool = False):
         self.fold_qnn = fold_qnn
         self.computing: set[Expr] = set()
+        self.acting: set[Expr] = set()
 
     def __call__(self, expr: Expr) -> Expr:
         return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
@@ -106,12 +99,11 @@ class ConstantFolder:
                 return new
 
     def _only_computes(self, made: Tuple) -> bool:
-        """Whether no field of a tuple writes to a cell or calls what may: then those that nobody asks for can go."""
-        nodes = list(walk((made,), lambda n: () if n in self.computing or isinstance(n, Function) else children(n)))
-        if any(map(_acts, nodes)):
-            return False
-        self.computing.update(nodes)
-        return True
+        """Whether no field of a tuple has an effect: then those that nobody asks for can go."""
+        if made not in self.acting:
+            nodes = list(walk((made,), lambda n: () if n in self.computing or isinstance(n, Function) else children(n)))
+            (self.acting.add(made) if any(map(acts, nodes)) else self.computing.update(nodes))
+        return made not in self.acting
 
     def _call(self, call: Call, op: Op, old: Expr) -> Expr:
         name = op_name(call)
