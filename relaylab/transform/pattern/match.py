@@ -85,9 +85,11 @@ class Matcher:
                 # a copy: the search for the next way binds anew
                 yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
         except RecursionError:
-            text = f"a pattern that holds itself goes too deep into the program at {told.node(expr)}{told.at(expr)}"
-            hint = "match one step of the repetition, again and again"
-            raise RelayError(text, code="pattern.too-deep", help=hint) from None
+            raise RelayError(
+                f"a pattern that holds itself goes too deep into the program at {told.node(expr)}{told.at(expr)}",
+                code="pattern.too-deep",
+                help="match one step of the repetition, again and again",
+            ) from None
 
     def fits(self, pattern: DFPattern, expr: Expr) -> Iterator[None]:
         """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""
