@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
@@ -138,10 +139,19 @@ def _calls_unknown(func: Function) -> bool:
 
 def changes_state(mod: IRModule) -> bool:
     """Whether anything in a module writes to a cell or calls an operator with an effect that others may see."""
-    return any(
-        isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
-        for n in walk(mod.functions.values())
-    )
+    return any(map(_changes_state, mod.functions.values()))
+
+
+_changing: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
+
+
+def _changes_state(func: Function) -> bool:
+    if func not in _changing:  # passes ask it for every function of a module
+        _changing[func] = any(
+            isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
+            for n in walk((func,))
+        )
+    return _changing[func]
 
 
 def first_effect(func: Function, purity: PurityAnalysis) -> Expr | None:

@@ -21,7 +21,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
-from relaylab.transform.engine.purity import acts
+from relaylab.transform.engine.purity import acts, changes_state
 from relaylab.transform.engine.renewal import as_function, copied
 from relaylab.transform.fusion.fuse_graph import is_closed, visible
 from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
@@ -45,8 +45,8 @@ class _Inputs:
 class Fuser:
     """Rewrites one function by its groups."""
 
-    def __init__(self, func: Function, fuse: bool, max_depth: int, link_params: bool):
-        self.func, self.link_params = func, link_params
+    def __init__(self, func: Function, mod: IRModule, fuse: bool, max_depth: int, link_params: bool):
+        self.func, self.mod, self.link_params = func, mod, link_params
         self.groups = {ref: group.find() for ref, group in partition(func, max_depth, fuse).items()}
         self.inputs: dict[FusionGroup, _Inputs] = {}
         self.memo: dict[Expr, Expr] = {}
@@ -103,7 +103,9 @@ class Fuser:
 
     def _kernel(self, group: FusionGroup, node: Expr, body: Expr) -> Expr:
         inputs = self.inputs.get(group, _Inputs()).params
-        if self.acting:  # arguments are evaluated in their order: in that in which operands were before
+        if self.acting and changes_state(
+            self.mod
+        ):  # arguments are evaluated in their order: in that in which operands were before
             inputs = dict(sorted(inputs.items(), key=lambda item: self.turn[item[0]]))
         calls = [n for n in walk((body,)) if isinstance(n, Call)]
         attrs = {"Primitive": int(bool(calls))}
@@ -137,4 +139,4 @@ class FuseOps(FunctionPass):
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         level = ctx.opt_level if self.fuse_opt_level < 0 else self.fuse_opt_level
         max_depth = ctx.get_config("relay.FuseOps.max_depth", MAX_DEPTH) or MAX_DEPTH
-        return Fuser(func, level > 0, max_depth, bool(ctx.get_config("relay.FuseOps.link_params"))).run()
+        return Fuser(func, mod, level > 0, max_depth, bool(ctx.get_config("relay.FuseOps.link_params"))).run()
