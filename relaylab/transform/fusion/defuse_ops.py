@@ -18,7 +18,8 @@ class DefuseOps(FunctionPass):
         ordered = any(map(acts, walk((func,)))) and changes_state(mod)
 
         def inline(new: Expr, old: Expr) -> Expr:
-            called = isinstance(new, Call) and isinstance(new.op, Function) and len(new.op.params) == len(new.args)
-            return inlined(new.op, new, ordered) if called else new
+            if isinstance(new, Call) and isinstance(new.op, Function) and len(new.op.params) == len(new.args):
+                return inlined(new.op, new, ordered)
+            return new
 
         return rewrite(func, inline)

@@ -103,9 +103,8 @@ class Fuser:
 
     def _kernel(self, group: FusionGroup, node: Expr, body: Expr) -> Expr:
         inputs = self.inputs.get(group, _Inputs()).params
-        if self.acting and changes_state(
-            self.mod
-        ):  # arguments are evaluated in their order: in that in which operands were before
+        if self.acting and changes_state(self.mod):
+            # arguments are evaluated in their order: in that in which operands were before
             inputs = dict(sorted(inputs.items(), key=lambda item: self.turn[item[0]]))
         calls = [n for n in walk((body,)) if isinstance(n, Call)]
         attrs = {"Primitive": int(bool(calls))}

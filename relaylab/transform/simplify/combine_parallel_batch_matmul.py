@@ -33,7 +33,7 @@ class _BatchMatmul(Combiner):
         )
 
     def follows(self, call: Call) -> bool:
-        return super().follows(call) and "axis" not in call.op.definition.fields
+        return super().follows(call) and "axis" not in facets(call).fields
 
     def _columns(self, branches: Sequence[Branch]) -> list[int]:
         return [int(shape_of(b[0].args[1])[1]) for b in branches]

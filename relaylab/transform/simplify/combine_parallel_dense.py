@@ -32,7 +32,7 @@ class _Dense(Combiner):
 
     def follows(self, call: Call) -> bool:
         # an operator that names an axis would mean another one after combining
-        return super().follows(call) and "axis" not in call.op.definition.fields
+        return super().follows(call) and "axis" not in facets(call).fields
 
 
 class _Batched(_Dense):

@@ -29,8 +29,9 @@ def _static(types: Types, expr: Expr) -> TensorType | None:
 def _as_wide(types: Types, x: Expr, root: Expr) -> bool:
     """Whether an operand has the shape of the result: of two unknown extents one may be 1."""
     t, whole = types.tensor(x), types.tensor(root)
-    known = t is not None and not any(type(d) is AnyDim for d in t.shape)
-    return known and whole is not None and t.shape == whole.shape
+    if t is None or whole is None or t.shape != whole.shape:
+        return False
+    return not any(type(d) is AnyDim for d in t.shape)
 
 
 # ---- what is "like" another tensor, when the shape is known
