@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from relaylab.ir.expr import Call, Expr, Var, as_array
+from relaylab.ir.expr import Call, Expr, Function, Var, as_array
 from relaylab.ir.op import facets, is_call_to
-from relaylab.ir.visit import walk
+from relaylab.ir.types import TensorType
+from relaylab.ir.visit import children, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
@@ -60,7 +61,7 @@ def convolution_matrix(weight: Array, layout: str) -> Array:
     return weight.reshape(-1, weight.shape[-1]).T if layout == "NHWC" else weight.reshape(len(weight), -1)
 
 
-def is_sparse_convolution(node: Call, layout: str, kernel_size: int) -> bool:
+def is_sparse_convolution(node: Expr, layout: str, kernel_size: int) -> bool:
     """Whether a call is a convolution that nn.sparse_conv2d can do: stride 1, the size of the image kept."""
     if not is_call_to(node, "nn.conv2d"):
         return False
@@ -76,8 +77,24 @@ def is_sparse_convolution(node: Call, layout: str, kernel_size: int) -> bool:
     )
 
 
-def _weights(calls: Iterable[Call]) -> dict[str, None]:
-    return {c.args[1].name_hint: None for c in calls if isinstance(c.args[1], Var)}
+def is_sparse_dense(node: Expr) -> bool:
+    """Whether a call is a dense layer that nn.sparse_dense can do: of a matrix, in whose data type the result is."""
+    if not is_call_to(node, "nn.dense"):
+        return False
+    data = node.args[0].inferred
+    matrix = not isinstance(data, TensorType) or len(data.shape) == 2
+    return matrix and facets(node).out_dtype in ("", None, getattr(data, "dtype", None))
+
+
+def _weights(expr: Expr, fits: Callable[[Expr], bool]) -> dict[str, None]:
+    """The weights of the calls that fit, but for those that anything else reads as well: they would be stored twice."""
+    read: dict[Var, list[Expr]] = {}
+    for node in walk((expr,)):
+        for part in children(node):
+            if isinstance(part, Var) and not isinstance(node, Function):
+                read.setdefault(part, []).append(node)
+    layers = {v: [n for n in nodes if isinstance(n, Call) and fits(n) and n.args[1] is v] for v, nodes in read.items()}
+    return {v.name_hint: None for v, found in layers.items() if found and len(found) == len(read[v])}
 
 
 def _stored(
@@ -107,7 +124,7 @@ def process_dense_params(
 
     In `params` each is replaced by `<name>.data`, `<name>.indices` and `<name>.indptr`.
     """
-    names = [n for n in _weights(c for c in walk((expr,)) if is_call_to(c, "nn.dense")) if n in params]
+    names = [n for n in _weights(expr, is_sparse_dense) if n in params]
     matrices = {n: as_array(params[n]) for n in names}
     return _stored(names, matrices, params, block_size, sparsity_threshold)
 
@@ -125,8 +142,7 @@ def process_conv2d_params(
     """As `process_dense_params`, of the convolutions of stride 1 with this layout and kernel that keep the size of the
     image; `reg_task_input` has no effect: nothing is tuned.
     """
-    calls = (c for c in walk((expr,)) if isinstance(c, Call))
-    names = _weights(c for c in calls if is_sparse_convolution(c, layout, kernel_size))
+    names = _weights(expr, lambda c: is_sparse_convolution(c, layout, kernel_size))
     known = [n for n in names if n in params]
     matrices = {n: convolution_matrix(as_array(params[n]), layout) for n in known}
     return _stored(known, matrices, params, block_size, sparsity_threshold)

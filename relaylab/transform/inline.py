@@ -10,6 +10,7 @@ from relaylab.ir.free import global_vars
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
+from relaylab.transform.engine.purity import changes_state
 from relaylab.transform.engine.renewal import inlined, renewed, rewrite_function
 
 
@@ -20,6 +21,7 @@ class _Inliner:
         self.mod = mod
         self.functions = dict(mod.functions)
         self.ready: set[GlobalVar] = set()
+        self.ordered = changes_state(mod)
         self.called = {c for f in mod.functions.values() for c in global_vars(f)}
 
     def run(self) -> IRModule:
@@ -36,7 +38,7 @@ class _Inliner:
         if isinstance(new, Call) and isinstance(old, Call) and old.op in self.ready:
             func = self.functions[cast(GlobalVar, old.op)]
             if not _is_foreign(func):
-                return inlined(func, new)
+                return inlined(func, new, self.ordered)
         if isinstance(new, (GlobalVar, Op, Var)):
             return new
         # a name that is a value, or that of a function which stays one

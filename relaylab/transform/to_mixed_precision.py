@@ -210,8 +210,8 @@ class _Converter:
         category, inner, outer = converted(node, self.mixed) or (category_of(ir.op_name(node), self.mode), None, None)
         if category is Category.FOLLOW:
             ready = all(self._ready(a) for a in node.args)
-            category = Category.ALWAYS if ready and self._touches_floats(node) else Category.NEVER
-        lower = category is Category.ALWAYS
+            category = Category.ALWAYS if ready else Category.NEVER
+        lower = category is Category.ALWAYS and self._touches_floats(node)
         args = [self._in(a, self.mixed if lower else None) for a in node.args]
         attrs = self._attrs(node, inner or self.mixed) if lower else node.attrs
         same = attrs is node.attrs
@@ -253,8 +253,9 @@ class _Converter:
         new, found = self.memo[old], type_of(old)
         if isinstance(old, ir.Tuple) and isinstance(found, ir.TupleType):
             return ir.rebuild(new, [self._in(f, dtype) for f in old.fields])
-        if isinstance(found, ir.TupleType) and old in self.lowered and dtype is None:
-            return ir.Tuple([self._field(new, i, t) for i, t in enumerate(found.fields)])
+        if isinstance(found, ir.TupleType) and (old in self.lowered) != (dtype is not None):
+            wanted = found if dtype is None else cast(ir.TupleType, self._lowered_type(found))
+            return ir.Tuple([self._field(new, i, t) for i, t in enumerate(wanted.fields)])
         if not isinstance(found, ir.TensorType) or not _is_float(found.dtype):
             return new
         have = self.mixed if old in self.lowered else found.dtype
@@ -262,7 +263,7 @@ class _Converter:
         return new if have == want else self._cast(old, new, want)
 
     def _field(self, new: ir.Expr, index: int, wanted: ir.Type) -> ir.Expr:
-        """A field of a lowered tuple, as the original program has it."""
+        """A field of a tuple as it is wanted: lowered, or as the original program has it."""
         field = ir.TupleGetItem(new, index)
         if isinstance(wanted, ir.TupleType):
             return ir.Tuple([self._field(field, i, t) for i, t in enumerate(wanted.fields)])

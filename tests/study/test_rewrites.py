@@ -31,7 +31,7 @@ def simplified():
 def test_text_of_every_rewrite(simplified):
     """The rules of SimplifyExpr as they fired, in words and lines."""
     assert [str(r) for r in of_segment(simplified.segments[0])] == [
-        "1. reciprocal_sqrt  simplify_expr.py:78  "
+        "1. reciprocal_sqrt  simplify_expr.py:87  "
         "a / sqrt(x) is a * rsqrt(x), except for integers, of which rsqrt keeps nothing.\n"
         "   numerator = %x: Tensor[(2, 3), float32]\n"
         "   x = `nn.relu`: Tensor[(2, 3), float32]\n"
@@ -52,12 +52,12 @@ def test_text_of_every_rewrite(simplified):
         "- %0 = reshape(%x, newshape=[6]);\n"
         "- reshape(%0, newshape=[2, 3])\n"
         "+ reshape(%x, newshape=[2, 3])",
-        "4. zeros_like  simplify_expr.py:31  zeros_like(x) is zeros of x's shape.\n"
+        "4. zeros_like  simplify_expr.py:40  zeros_like(x) is zeros of x's shape.\n"
         "   like = `reshape`: Tensor[(2, 3), float32]\n"
         "  … 4 equal lines\n"
         "- zeros_like(%like)\n"
         '+ zeros(shape=[2, 3], dtype="float32")',
-        "5. identity  simplify_expr.py:90  x + 0, x - 0, x * 1 and x / 1 are x, if the type stays.\n"
+        "5. identity  simplify_expr.py:99  x + 0, x - 0, x * 1 and x / 1 are x, if the type stays.\n"
         "   x = `reshape`: Tensor[(2, 3), float32]\n"
         "  … 4 equal lines\n"
         '- %0 = zeros(shape=[2, 3], dtype="float32");\n'

@@ -319,3 +319,16 @@ def test_what_was_partitioned_is_not_looked_into() -> None:
     call = merged["main"].body
     assert [call.op.attr("Composite"), call.args[0].op.attr("Composite")] == ["part", "whole"]
     assert merged.astext().count("Composite=") == 2
+
+
+def test_a_pattern_that_holds_itself_says_where_it_goes_too_deep():
+    x = var("x", shape=(2,))
+    chain = wildcard()
+    chain.redirect_to(is_op("nn.relu")(chain) | is_var("x"))
+    expr = x
+    for depth in range(5000):
+        if depth == 20:
+            assert chain.match(expr)
+        expr = call("nn.relu", expr)
+    with pytest.raises(RelayError, match="goes too deep into the program at `nn.relu`"):
+        chain.match(expr)

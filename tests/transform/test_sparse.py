@@ -105,3 +105,19 @@ def test_wrong_shapes_of_weights(shapes: list[list[int]], words: str):
     mod = IRModule.from_expr(relay.nn.dense(x, w))
     with pytest.raises(RelayValueError, match=words):
         transform.DenseToSparse(["w"], shapes)(mod)
+
+
+def test_weights_that_are_needed_whole_stay():
+    """Read by something else too, a factor of vectors in three axes, with a result of another data type."""
+    x, cube, w = (relay.var(n, shape=s) for n, s in (("x", (2, 8)), ("x", (2, 3, 8)), ("w", (8, 8))))
+    half = relay.var("x", shape=(2, 8), dtype="float16"), relay.var("w", shape=(8, 8), dtype="float16")
+    dense = relay.nn.dense
+    for given, out in (
+        (x, dense(x, w) + relay.sum(w)),
+        (cube, dense(cube, w)),
+        (half[0], dense(*half, None, "float32")),
+    ):
+        weight = half[1] if given is half[0] else w
+        params = {"w": np.diag(np.float32([1, 0, 0, 0, 0, 0, 0, 0])).astype(weight.type_annotation.dtype)}
+        func, kept = bsr_dense.convert(Function([given, weight], out), params, (2, 2), 0.5)
+        assert "nn.sparse_dense" not in list_op_freqs(func) and list(kept) == ["w"]

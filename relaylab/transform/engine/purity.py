@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
@@ -39,8 +40,14 @@ class PurityAnalysis:
     def visit(self, root: Expr) -> None:
         """Find the purity of everything in `root`."""
         let_of = {n.var: n.value for n in walk((root,)) if isinstance(n, Let)}
-        for node in walk((root,), _below):
-            self.known[node] = self._of(node, let_of)
+        nodes = list(walk((root,), _below))
+        wrong = True
+        while wrong:
+            for node in nodes:
+                self.known[node] = self._of(node, let_of)
+            # a function that calls itself was taken for pure when its name was met: if it is not, once more
+            bound = ((self.known.get(var), self.known.get(value)) for var, value in let_of.items())
+            wrong = any(v is not None and f is not None and v.called > f.called for v, f in bound)
 
     def evaluates(self, expr: Expr) -> bool:
         """Whether evaluating an expression (which was visited) has no effect."""
@@ -61,7 +68,7 @@ class PurityAnalysis:
             case Function():
                 return Purity(True, node.is_primitive or self.known[node.body].evaluated)
             case RefRead() | RefWrite():
-                return Purity(False, not isinstance(node.inferred, FuncType))
+                return Purity(False, _is_data(node))
             case _:
                 return self._compound(node)
 
@@ -70,9 +77,25 @@ class PurityAnalysis:
         pure = all(p.evaluated for p in parts)
         if isinstance(node, Call):
             pure = pure and parts[0].called
-        return Purity(
-            pure, self.known[node.body].called if isinstance(node, Let) else not isinstance(node.inferred, FuncType)
-        )
+        return Purity(pure, self.known[node.body].called if isinstance(node, Let) else _is_data(node))
+
+
+def _is_data(node: Expr) -> bool:
+    """Whether a value is known to be no function."""
+    return node.inferred is not None and not isinstance(node.inferred, FuncType)
+
+
+def acts(node: Expr) -> bool:
+    """Whether evaluating a node alone, its parts being there, may have an effect or depend on one."""
+    match node:
+        case Call(op=Op() as op):
+            return op.definition.stateful
+        case Call(op=Function() as func):
+            return not func.is_primitive
+        case Call():
+            return not isinstance(node.op, Constructor)
+        case _:
+            return isinstance(node, (RefRead, RefWrite))
 
 
 def _below(node: Expr) -> tuple[Expr, ...]:
@@ -116,10 +139,19 @@ def _calls_unknown(func: Function) -> bool:
 
 def changes_state(mod: IRModule) -> bool:
     """Whether anything in a module writes to a cell or calls an operator with an effect that others may see."""
-    return any(
-        isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
-        for n in walk(mod.functions.values())
-    )
+    return any(map(_changes_state, mod.functions.values()))
+
+
+_changing: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
+
+
+def _changes_state(func: Function) -> bool:
+    if func not in _changing:  # passes ask it for every function of a module
+        _changing[func] = any(
+            isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
+            for n in walk((func,))
+        )
+    return _changing[func]
 
 
 def first_effect(func: Function, purity: PurityAnalysis) -> Expr | None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr, placed
-from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, RefCreate, RefRead, RefWrite, Var
+from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, Let, RefCreate, Var
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
 from relaylab.ir.types import Type, substitute_type, type_leaves
 from relaylab.ir.visit import children, remake, rewrite, walk
+from relaylab.transform.engine.purity import acts
 
 E = TypeVar("E", bound=Expr)
 
@@ -95,25 +95,24 @@ def _retyped(node: Expr, retype: Retype) -> Expr:
 
 def _again(node: Expr) -> Expr:
     """Another node like this if evaluating it may have an effect, else the node."""
-    match node:
-        case RefCreate() | RefRead() | RefWrite():
-            effect = True
-        case Call(op=Op() as op):
-            effect = op.definition.stateful
-        case Call(op=Function() as func):
-            effect = not func.is_primitive
-        case _:
-            effect = isinstance(node, Call) and not isinstance(node.op, Constructor)
-    return remake(node, children(node)) if effect else node
+    return remake(node, children(node)) if isinstance(node, RefCreate) or acts(node) else node
 
 
-def inlined(func: Function, call: Call) -> Expr:
+def inlined(func: Function, call: Call, ordered: bool = False) -> Expr:
     """The body of `func` with the arguments of a call in place of its parameters, as a copy that can stand anywhere.
+
+    If effects are to keep their order (`ordered`), `let` binds the arguments before it: in the place of their
+    parameters they would be evaluated later, or not at all.
 
     Types take the place of type parameters as well; types that name these are left out where the call does not say
     what they are.
     """
-    binds = dict(zip(func.params, call.args, strict=True))
+    binds: dict[Var, Expr] = dict(zip(func.params, call.args, strict=True))
+    if ordered and (named := {p: copied(Var(p.name_hint), p) for p, arg in binds.items() if children(arg)}):
+        body = inlined(func, Call(func, [named.get(p, arg) for p, arg in binds.items()], None, call.type_args))
+        for p in reversed(named):
+            body = copied(Let(named[p], binds[p], body), call)
+        return body
     if not func.type_params:
         return renewed(func.body, binds)
     own, given = func.type_params, call.type_args or ()

@@ -21,6 +21,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.purity import acts, changes_state
 from relaylab.transform.engine.renewal import as_function, copied
 from relaylab.transform.fusion.fuse_graph import is_closed, visible
 from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
@@ -44,11 +45,13 @@ class _Inputs:
 class Fuser:
     """Rewrites one function by its groups."""
 
-    def __init__(self, func: Function, fuse: bool, max_depth: int, link_params: bool):
-        self.func, self.link_params = func, link_params
+    def __init__(self, func: Function, mod: IRModule, fuse: bool, max_depth: int, link_params: bool):
+        self.func, self.mod, self.link_params = func, mod, link_params
         self.groups = {ref: group.find() for ref, group in partition(func, max_depth, fuse).items()}
         self.inputs: dict[FusionGroup, _Inputs] = {}
         self.memo: dict[Expr, Expr] = {}
+        self.turn: dict[Expr, int] = {}
+        self.acting = False
 
     def run(self) -> Function:
         """The function with each group a call of a primitive function."""
@@ -57,6 +60,7 @@ class Fuser:
             if trail is not None:
                 trail.site = node
             new = self.memo[node] = derived(self._rewritten(node), node)
+            self.turn.setdefault(new, len(self.turn))
             if new.inferred is None:  # fusing changes no types: nothing is left for inference to do
                 set_type(new, node.inferred)
         if trail is not None:
@@ -74,6 +78,7 @@ class Fuser:
             return self._part(node, (), (node.tuple_value,))
         if isinstance(node, Tuple) and self.groups[node].root is not node:
             return rebuild(node, self._arguments(node.fields, self.groups[node]))
+        self.acting = self.acting or acts(node)
         return rebuild(node, [self.memo[c] for c in parts_of(node)])
 
     def _isolated(self, node: TupleGetItem) -> bool:
@@ -98,6 +103,9 @@ class Fuser:
 
     def _kernel(self, group: FusionGroup, node: Expr, body: Expr) -> Expr:
         inputs = self.inputs.get(group, _Inputs()).params
+        if self.acting and changes_state(self.mod):
+            # arguments are evaluated in their order: in that in which operands were before
+            inputs = dict(sorted(inputs.items(), key=lambda item: self.turn[item[0]]))
         calls = [n for n in walk((body,)) if isinstance(n, Call)]
         attrs = {"Primitive": int(bool(calls))}
         if calls and all(_reshapes(c) for c in calls):
@@ -130,4 +138,4 @@ class FuseOps(FunctionPass):
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         level = ctx.opt_level if self.fuse_opt_level < 0 else self.fuse_opt_level
         max_depth = ctx.get_config("relay.FuseOps.max_depth", MAX_DEPTH) or MAX_DEPTH
-        return Fuser(func, level > 0, max_depth, bool(ctx.get_config("relay.FuseOps.link_params"))).run()
+        return Fuser(func, mod, level > 0, max_depth, bool(ctx.get_config("relay.FuseOps.link_params"))).run()

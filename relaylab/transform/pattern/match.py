@@ -17,6 +17,7 @@ from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetI
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import TensorType, Type
 from relaylab.ir.visit import children
+from relaylab.support.errors import RelayError
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern import told
 from relaylab.transform.pattern.facts import InferredTypes, Uses
@@ -75,13 +76,20 @@ class Matcher:
         return next(self.all(pattern, expr), None)
 
     def all(self, pattern: DFPattern, expr: Expr) -> Iterator[Match]:
-        """Every way in which the pattern fits."""
+        """Every way in which the pattern fits; `RelayError` for one that holds itself, where it goes too deep."""
         self.bound = {}
         if self.misses is None and not may_fit(pattern, expr):
             return
-        for _ in self.fits(pattern, expr):
-            # a copy: the search for the next way binds anew
-            yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
+        try:
+            for _ in self.fits(pattern, expr):
+                # a copy: the search for the next way binds anew
+                yield Match(pattern, expr, {p: list(found) for p, found in self.bound.items()})
+        except RecursionError:
+            raise RelayError(
+                f"a pattern that holds itself goes too deep into the program at {told.node(expr)}{told.at(expr)}",
+                code="pattern.too-deep",
+                help="match one step of the repetition, again and again",
+            ) from None
 
     def fits(self, pattern: DFPattern, expr: Expr) -> Iterator[None]:
         """Once for each way in which `pattern` fits `expr`, with `bound` telling which."""

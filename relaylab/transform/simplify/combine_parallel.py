@@ -7,11 +7,16 @@ of one tensor that fit together become one branch on bigger tensors, cut apart a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, reduce
 
 from relaylab.ir import Call, Expr, Function, Op, children, op_name, post_order, rebuild, walk
+from relaylab.ir.free import bound_by
+from relaylab.ir.scope import Scope, lca, scopes
 from relaylab.ir.trail import derived, made_from
 from relaylab.op.base import OpPattern
+from relaylab.transform.engine.infer_type import shape_of
 from relaylab.transform.engine.renewal import as_function
+from relaylab.transform.fusion.sink_reshape import BY_PLACE
 
 Branch = list[Call]
 
@@ -47,14 +52,14 @@ class Combiner:
 
     def follows(self, call: Call) -> bool:
         """Whether an operator may be part of a branch."""
-        return isinstance(call.op, Op) and call.op.pattern <= OpPattern.BROADCAST
+        return isinstance(call.op, Op) and call.op.pattern <= OpPattern.BROADCAST and call.op.name not in BY_PLACE
 
 
 class _Finder:
     """Finds the groups of branches of one function."""
 
     def __init__(self, func: Function, combiner: Combiner):
-        self.combiner = combiner
+        self.func, self.combiner = func, combiner
         self.order = {node: i for i, node in enumerate(post_order(func))}
         self.users: dict[Expr, list[Expr]] = {}
         self.roots: dict[Expr, list[Call]] = {}
@@ -87,8 +92,26 @@ class _Finder:
                 return branch
             branch.append(users[0])
 
+    @cached_property
+    def scopes(self) -> dict[Expr, Scope]:
+        """In which scope each value is computed."""
+        return scopes(self.func, list(self.order))
+
+    @cached_property
+    def bound(self) -> dict[Expr, int]:
+        """How deep the innermost scope is whose variables a value reads."""
+        depth: dict[Expr, int] = {v: self.scopes[n].depth + 1 for n in self.order for v in bound_by(n)}
+        for node in self.order:
+            if node not in depth:
+                inner = max((depth[c] for c in children(node)), default=0)
+                depth[node] = min(inner, self.scopes[node].depth)  # variables bound within it are its own
+        return depth
+
     def independent(self, branches: Sequence[Branch], depth: int) -> bool:
-        """Whether no branch needs another one's result."""
+        """Whether no branch needs another one's result, or a variable that not all can see."""
+        home = reduce(lca, (self.scopes[b[0]] for b in branches))
+        if any(self.bound[a] > home.depth for b in branches for a in b[depth].args):
+            return False
         heads = {b[0] for b in branches}
         first = min(self.order[h] for h in heads)
         inside = {n for b in branches for n in b[: depth + 1]}
@@ -100,8 +123,10 @@ class _Finder:
 def _same_level(branches: Sequence[Branch], depth: int, parent: int, combiner: Combiner) -> bool:
     """Whether the operators at one depth of all branches are alike."""
     first = branches[0][depth]
-    for branch in branches[1:]:
+    for branch in branches:
         call = branch[depth]
+        if shape_of(call) != shape_of(branch[depth - 1]):  # it would be cut apart along other axes
+            return False
         if call.op is not first.op or call.attrs != first.attrs or len(call.args) != len(first.args):
             return False
         if call.args[parent] is not branch[depth - 1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from relaylab.ir import Call, Expr, Function, IRModule, Tuple, facets, is_call_to
+from relaylab.ir import Call, Expr, Function, IRModule, Tuple, facets
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -33,7 +33,7 @@ class _BatchMatmul(Combiner):
         )
 
     def follows(self, call: Call) -> bool:
-        return super().follows(call) and not is_call_to(call, "nn.bias_add", "nn.prelu")
+        return super().follows(call) and "axis" not in facets(call).fields
 
     def _columns(self, branches: Sequence[Branch]) -> list[int]:
         return [int(shape_of(b[0].args[1])[1]) for b in branches]

@@ -56,7 +56,8 @@ class _Conv2D(Combiner):
     def argument_fits(self, a: Call, b: Call, index: int) -> bool:
         s, t = tensor_of(a.args[index]), tensor_of(b.args[index])
         axis = self._axis_of(a, a.args[index], self.axis)
-        if s.dtype != t.dtype or len(s.shape) != len(t.shape) or axis < 0:
+        named = facets(a).get("axis", self.axis) % len(shape_of(a))  # of a bias, say
+        if s.dtype != t.dtype or len(s.shape) != len(t.shape) or axis < 0 or named != self.axis:
             return False
         full = s.shape[axis] == shape_of(a)[self.axis] and t.shape[axis] == shape_of(b)[self.axis]
         return full and all(s.shape[i] == t.shape[i] for i in range(len(s.shape)) if i != axis)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from relaylab.ir import Call, Expr, Function, IRModule, Tuple, TupleGetItem, facets, is_call_to
+from relaylab.ir import Call, Expr, Function, IRModule, Tuple, TupleGetItem, facets
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -32,7 +32,7 @@ class _Dense(Combiner):
 
     def follows(self, call: Call) -> bool:
         # an operator that names an axis would mean another one after combining
-        return super().follows(call) and not is_call_to(call, "nn.bias_add", "nn.prelu")
+        return super().follows(call) and "axis" not in facets(call).fields
 
 
 class _Batched(_Dense):
@@ -49,8 +49,8 @@ class _Batched(_Dense):
 
     def arguments(self, branches: Sequence[Branch], depth: int, index: int) -> Expr:
         args = [b[depth].args[index] for b in branches]
-        if rank_of(args[0]) == 1:
-            args = [call("expand_dims", a, axis=0, num_newaxis=1) for a in args]
+        if (missing := 2 - rank_of(args[0])) > 0:
+            args = [call("expand_dims", a, axis=0, num_newaxis=missing) for a in args]
         return call("stack", Tuple(args), axis=0)
 
     def outputs(self, combined: Expr, branches: Sequence[Branch]) -> list[Expr]:

@@ -16,12 +16,14 @@ from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetI
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import children, walk
 from relaylab.op.rounding import evaluated
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.purity import acts
 from relaylab.transform.engine.recipes import note_recipe
 
 _SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
@@ -75,6 +77,8 @@ class ConstantFolder:
 
     def __init__(self, fold_qnn: bool = False):
         self.fold_qnn = fold_qnn
+        self.computing: set[Expr] = set()
+        self.acting: set[Expr] = set()
 
     def __call__(self, expr: Expr) -> Expr:
         return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
@@ -89,10 +93,17 @@ class ConstantFolder:
                 return self._call(new, op, old)
             case If(cond=Constant() as cond):
                 return new.true_branch if bool(cond.data) else new.false_branch
-            case TupleGetItem(tuple_value=Tuple(fields=fields)):
-                return fields[new.index]
+            case TupleGetItem(tuple_value=Tuple() as made) if self._only_computes(made):
+                return made.fields[new.index]
             case _:
                 return new
+
+    def _only_computes(self, made: Tuple) -> bool:
+        """Whether no field of a tuple has an effect: then those that nobody asks for can go."""
+        if made not in self.acting:
+            nodes = list(walk((made,), lambda n: () if n in self.computing or isinstance(n, Function) else children(n)))
+            (self.acting.add(made) if any(map(acts, nodes)) else self.computing.update(nodes))
+        return made not in self.acting
 
     def _call(self, call: Call, op: Op, old: Expr) -> Expr:
         name = op_name(call)

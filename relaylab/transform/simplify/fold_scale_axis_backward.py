@@ -80,12 +80,15 @@ class _Folder:
     def _sum_offer(self, node: Call, offers: list[Message | None]) -> Message | None:
         (a, b), (left, right) = node.args, offers
         if left is not None and fits(a, b, left.axes):
-            return left
-        if right is not None and fits(b, a, right.axes):
-            return right
-        if left is None or right is None or left.axes != right.axes or shape_of(a) != shape_of(b):
+            axes = left.axes
+        elif right is not None and fits(b, a, right.axes):
+            axes = right.axes
+        elif left is not None and right is not None and left.axes == right.axes and shape_of(a) == shape_of(b):
+            axes = left.axes
+        else:
             return None
-        return Message(left.axes, left.positive or right.positive)
+        # the scale goes on through all that offer to take it
+        return Message(axes, any(o is not None and o.axes == axes and o.positive for o in offers))
 
     # ---- carrying scales back, from the users down
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, op_name
+from relaylab.ir.dims import AnyDim
 from relaylab.op.base import OpPattern
-from relaylab.transform.engine.build import call, is_scalar_constant, reshaped, scalar
+from relaylab.transform.engine.build import call, is_scalar_constant, reshaped, scalar, scalar_value
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -23,6 +24,14 @@ x, like, c1, c2 = wild("x"), wild("like"), is_constant().named("c1"), is_constan
 def _static(types: Types, expr: Expr) -> TensorType | None:
     found = types.tensor(expr)
     return found if found is not None and not found.is_dynamic else None
+
+
+def _as_wide(types: Types, x: Expr, root: Expr) -> bool:
+    """Whether an operand has the shape of the result: of two unknown extents one may be 1."""
+    t, whole = types.tensor(x), types.tensor(root)
+    if t is None or whole is None or t.shape != whole.shape:
+        return False
+    return not any(type(d) is AnyDim for d in t.shape)
 
 
 # ---- what is "like" another tensor, when the shape is known
@@ -93,7 +102,8 @@ def identity(root, types, x, number):
     neutral = 0 if op_name(root) in ("add", "subtract") else 1
     if number is not None and not (is_scalar_constant(number) and number.data == neutral):
         return None
-    return x if types(x) is not None and types(x) == types(root) else None
+    same = types(x) is not None and types(x) == types(root)
+    return x if same and (number is not None or _as_wide(types, x, root)) else None
 
 
 _value = is_constant().named("value")
@@ -108,14 +118,13 @@ _broadcast = wildcard().has_attr({"TOpPattern": int(OpPattern.BROADCAST)})
 @rule(_broadcast(_filled, x) | _broadcast(x, _filled))
 def filled_operand(root, types, found, x, filled, value):
     """A tensor filled with one number, as an operand that does not change the shape, is that number."""
-    t = types.tensor(x)
-    if (
-        t is None
-        or t.shape != getattr(types(root), "shape", None)
-        or (value is not None and not is_scalar_constant(value))
-    ):
+    t = types.tensor(filled)
+    # an attribute may name an axis of the operand
+    if t is None or root.op.definition.fields or not _as_wide(types, x, root):
         return None
     number = value if value is not None else scalar(1 if _filled_ones in found else 0, t.dtype)
+    if not is_scalar_constant(number) or number.data.dtype.name != t.dtype:
+        return None
     args = (number, x) if root.args[0] is filled else (x, number)
     return Call(root.op, args, root.attrs, root.type_args)
 
@@ -165,7 +174,13 @@ _quantized = is_op("qnn.dequantize")(x, wild("scale"), wild("zero"))
 
 @rule(is_op("argmax")(_quantized) | is_op("argmin")(_quantized) | is_op("argsort")(_quantized))
 def of_dequantized(root, types, x, scale, zero):
-    """The order of quantized numbers is that of the numbers, if all have one scale and zero point."""
+    """The order of quantized numbers is that of the numbers, if all have one scale, above 0, and one zero point.
+
+    Floats do not tell wide integers apart.
+    """
+    source = types.tensor(x)
+    if source is None or bits(source.dtype) > 16 or not (scalar_value(scale) or 0) > 0:
+        return None
     one = all((t := _static(types, p)) is not None and math.prod(t.concrete_shape) == 1 for p in (scale, zero))
     return Call(root.op, (x,), root.attrs, root.type_args) if one else None
 

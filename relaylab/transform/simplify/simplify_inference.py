@@ -14,7 +14,7 @@ from relaylab.ir import Call, Expr, Function, IRModule, TupleGetItem, facets, is
 from relaylab.transform.engine.build import call, expand_to_axis, positive_axis, reshaped, scalar
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
-from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of
+from relaylab.transform.engine.infer_type import dtype_of, rank_of, shape_of, tensor_of
 from relaylab.transform.engine.manager import FunctionPass
 
 
@@ -64,11 +64,16 @@ def _instance_norm(old: Call, data: Expr, gamma: Expr, beta: Expr) -> Expr:
 
 def _group_norm(old: Call, data: Expr, gamma: Expr, beta: Expr) -> Expr:
     a = facets(old)
-    shape = [int(d) for d in shape_of(old.args[0])]
+    shape = shape_of(old.args[0])
     rank, axis = len(shape), positive_axis(a.axis, len(shape))
-    grouped = [*shape[:axis], a.num_groups, shape[axis] // a.num_groups, *shape[axis + 1 :]]
-    out = _normalized(reshaped(data, grouped), list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0]))
-    return _affine(old, reshaped(out, shape), gamma, beta)
+    if tensor_of(old.args[0]).is_dynamic:  # extents stay as they are, but for the axis that is split and joined
+        split = call("reshape", data, newshape=[*[0] * axis, -4, a.num_groups, -1, -2])
+        join = lambda x: call("reshape", x, newshape=[*[0] * axis, -3, -2])
+    else:
+        split = reshaped(data, [*shape[:axis], a.num_groups, shape[axis] // a.num_groups, *shape[axis + 1 :]])
+        join = lambda x: reshaped(x, shape)
+    out = _normalized(split, list(range(axis + 1, rank + 1)), a.epsilon, dtype_of(old.args[0]))
+    return _affine(old, join(out), gamma, beta)
 
 
 def _l2_normalize(old: Call, data: Expr) -> Expr:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
-from relaylab.ir import Call, Expr, TensorType, facets, is_call_to
+from relaylab.ir import Call, Expr, facets, is_call_to
 from relaylab.op.layout import parse_layout
 from relaylab.transform.engine.build import call, reshaped
 from relaylab.transform.pattern import is_op, wild
-from relaylab.transform.rewriting.rules import RuleSet, Types, rule
+from relaylab.transform.rewriting.rules import RuleSet, rule
 
 x = wild("x")
 
@@ -29,11 +29,11 @@ _moved = (is_op("transpose")(x) | is_op("layout_transform")(x)).named("inner")
 def two_transposes(root, types, x, inner):
     """Two transposes or changes of layout are one, or none if the second undoes the first."""
     t = types.tensor(root)
-    merged = _merged_layouts(root, inner, types)
+    merged = _merged_layouts(root, inner)
     if merged is not None:
         src, dst = merged
         return x if src == dst else call("layout_transform", x, src_layout=src, dst_layout=dst)
-    if t is None or _rank(types, inner) != _rank(types, root) or _rank(types, x) != _rank(types, root):
+    if t is None or not (_moves(root) and _moves(inner)):
         return None
     first, second = axis_order(inner, len(t.shape)), axis_order(root, len(t.shape))
     axes = [first[a] for a in second]
@@ -48,11 +48,6 @@ def no_transpose(root, types, x):
     return x if axes == sorted(axes) else None
 
 
-def _rank(types: Types, expr: Expr) -> int:
-    found = types.tensor(expr)
-    return len(found.shape) if isinstance(found, TensorType) else -1
-
-
 def axis_order(moved: Expr, rank: int) -> list[int]:
     """For each axis of the result of a transpose (or of a change between plain layouts), the axis it comes from."""
     attrs = facets(cast(Call, moved))
@@ -63,7 +58,7 @@ def axis_order(moved: Expr, rank: int) -> list[int]:
     return [a % rank for a in axes]
 
 
-def _merged_layouts(outer: Expr, inner: Expr, types: Types) -> tuple[str, str] | None:
+def _merged_layouts(outer: Expr, inner: Expr) -> tuple[str, str] | None:
     """The layouts of one change that does what two do, if one of them splits or joins axes."""
     if is_call_to(outer, "layout_transform") and is_call_to(inner, "layout_transform"):
         first, second = facets(inner), facets(outer)
@@ -71,15 +66,19 @@ def _merged_layouts(outer: Expr, inner: Expr, types: Types) -> tuple[str, str] |
         return (first.src_layout, second.dst_layout) if first.dst_layout == second.src_layout and not plain else None
     if is_call_to(outer, "layout_transform"):
         layouts = facets(outer)
-        return (_moved_back(layouts.src_layout, inner), layouts.dst_layout) if not _keeps_rank(layouts) else None
+        return (_moved_back(layouts.src_layout, inner), layouts.dst_layout) if not _moves(outer) else None
     if is_call_to(inner, "layout_transform"):
         layouts = facets(inner)
-        return (layouts.src_layout, _moved_on(layouts.dst_layout, outer)) if not _keeps_rank(layouts) else None
+        return (layouts.src_layout, _moved_on(layouts.dst_layout, outer)) if not _moves(inner) else None
     return None
 
 
-def _keeps_rank(layouts) -> bool:
-    return parse_layout(layouts.src_layout).ndim == parse_layout(layouts.dst_layout).ndim
+def _moves(moved: Expr) -> bool:
+    """Whether axes only change their places: none is split, joined, or split otherwise."""
+    if is_call_to(moved, "transpose"):
+        return True
+    layouts = facets(cast(Call, moved))
+    return set(parse_layout(layouts.src_layout).axes) == set(parse_layout(layouts.dst_layout).axes)
 
 
 def _moved_back(text: str, transpose: Expr) -> str:

@@ -12,6 +12,7 @@ from relaylab.ir import Function, IRModule
 from relaylab.ir.expr import as_array
 from relaylab.support.checked import checked
 from relaylab.transform.bind import bind_params_by_name
+from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.engine.manager import Pass, create
 
 Params = MutableMapping[str, object]
@@ -26,7 +27,7 @@ def bsr_dense(
     func: Function, params: Params, blocksize: Sequence[int], sparsity_threshold: float
 ) -> tuple[Function, Params]:
     """`func` with sparse weights in its dense layers, where enough of `params` is zero; and `params`, changed."""
-    found = process_dense_params(func, params, blocksize, sparsity_threshold)
+    found = process_dense_params(typed(func), params, blocksize, sparsity_threshold)
     return _after(func, create("DenseToSparse", *found)), params
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from relaylab.ir import Expr, Function, IRModule, is_call_to
+from relaylab.analysis.sparse_weights import is_sparse_dense
+from relaylab.ir import Expr, Function, IRModule
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -21,6 +22,5 @@ class DenseToSparse(FunctionPass):
     weight_shape: Annotated[Sequence[Sequence[int]], "For each the extents of data (three), indices and indptr."]
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        fits = lambda c: is_call_to(c, "nn.dense")
         made = lambda c, parts: call("nn.sparse_dense", c.args[0], *parts)
-        return with_sparse_weights(func, self.weight_name, self.weight_shape, fits, made)
+        return with_sparse_weights(func, self.weight_name, self.weight_shape, is_sparse_dense, made)
