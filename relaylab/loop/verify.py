@@ -8,7 +8,7 @@ not proven is not known to be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 
 from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect
@@ -77,9 +77,10 @@ def program_accesses(program: LoopProgram) -> Iterator[Access]:
 
 def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Access]]:
     """Every access of a loop program with the statement that makes it."""
-    body = [s for nest in program.nests for s in statements((nest.loop,))]
-    compared = frozenset(n for s in body if isinstance(s, IfThenElse) for n in _compared(s.condition))
-    provers = [_Prover(body, program.private)]
+    compared = frozenset(
+        n for s in statements(program.loops) if isinstance(s, IfThenElse) for n in _compared(s.condition)
+    )
+    provers = [_Prover(program)]
     for statement, above in _conditional(program.loops):
         made = [(load.tensor, load.indices, under, load.part) for load, under in loads_of(values(statement))]
         if isinstance(statement, Store):
@@ -87,7 +88,7 @@ def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Acc
         for tensor, indices, under, part in made:
             for k, access in enumerate(provers[0].accesses(tensor, indices, above, under, part)):
                 if not access.proven and compared:
-                    provers += [_Prover(body, program.private, compared)] if len(provers) == 1 else []
+                    provers += [_Prover(program, compared)] if len(provers) == 1 else []
                     other = [*provers[1].accesses(tensor, indices, above, under, part)][k]
                     access = other if other.proven else access
                 yield statement, access
@@ -163,17 +164,18 @@ class _Prover:
     `t < 90` says of `t // 15` is lost where both are written as sums of the loops around them.
     """
 
-    def __init__(
-        self, body: Sequence[Statement] = (), scratch: Sequence[Tensor] = (), apart: frozenset[ScalarExpr] = frozenset()
-    ):
+    def __init__(self, program: LoopProgram | None = None, apart: frozenset[ScalarExpr] = frozenset()):
         self.simplify = Simplifier()
         self.meaning: dict[ScalarExpr, ScalarExpr] = {}
-        self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in private buffers
+        self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in own buffers
         self.rows: dict[Tensor, Store] = {}  # the one store into a private buffer of conditions
         self.places: dict[tuple[ScalarExpr, ...], _Place] = {}
-        self._registers(body, scratch, apart)
+        if program is not None:
+            own = [p.buffer for p in program.prepared]
+            self.known |= {t: (0, 0) for t in own if is_integer(t.dtype)}  # where nothing is filled
+            self._registers([*statements(program.loops)], {*own, *program.private}, apart)
 
-    def _registers(self, body: Sequence[Statement], scratch: Sequence[Tensor], apart: frozenset[ScalarExpr]) -> None:
+    def _registers(self, body: Sequence[Statement], scratch: Container[Tensor], apart: frozenset[ScalarExpr]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
         maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
@@ -195,6 +197,13 @@ class _Prover:
                 # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
                 self.known[local] = self.place(()).bounds(value)
         self.rows = {t: s for t, s in stored.items() if s is not None and s.value.dtype == "bool"}
+        for statement in body if self.rows else ():  # conditions of stored conditions
+            if isinstance(statement, Define) and statement.local.dtype == "bool" and statement.local not in changed:
+                value = self.expression(statement.value)
+                if not any(
+                    isinstance(n, Local) or isinstance(n, Load) and n.tensor not in self.rows for n in post_order(value)
+                ):
+                    self.meaning[statement.local] = value
 
     def row_element(self, buffer: Tensor, address: ScalarExpr) -> Iterator[ScalarExpr]:
         """What was stored where a private buffer of conditions is read, if each element is stored by one turn."""
