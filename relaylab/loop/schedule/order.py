@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, as_index, cast, post_order
 from relaylab.loop.program import FUNCTION, Accumulate, Define, For, LoopProgram, Statement, Store, statements
 from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.schedule.legal import parting, private_to, turned
@@ -15,6 +15,7 @@ from relaylab.loop.schedule.tree import (
     accesses,
     around,
     copied,
+    counted,
     edited,
     exchanged,
     fresh,
@@ -24,9 +25,11 @@ from relaylab.loop.schedule.tree import (
     mapped,
     moved,
     rebuilt,
+    unique,
     whole,
     with_values,
 )
+from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 
 Words = tuple[str, ...]
@@ -37,7 +40,7 @@ MOST_ELEMENTS = 1 << 24  # of a private buffer
 def split(program: LoopProgram, words: Words) -> LoopProgram:
     """A loop becomes two: blocks, and FACTOR turns in each. FACTOR divides the extent (`peel` cuts a rest off)."""
     (name, factor), names = named(words)
-    loop, size = _plain(loop_named(program, name)), number(factor, "a factor")
+    loop, size = counted(_plain(loop_named(program, name))), number(factor, "a factor")
     extent = loop.axis.extent
     if extent % size:
         raise illegal(f"{size} does not divide the {extent} turns of `{name}`", f"peel {name} {extent // size * size}")
@@ -51,7 +54,7 @@ def split(program: LoopProgram, words: Words) -> LoopProgram:
 def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     """Two loops, one directly in the other, become one."""
     (first, second), names = named(words)
-    outer, inner = (_plain(loop_named(program, n)) for n in (first, second))
+    outer, inner = (counted(_plain(loop_named(program, n))) for n in (first, second))
     if outer.body != (inner,):
         raise illegal(f"`{second}` is not all that `{first}` contains")
     axis = Axis(fresh(program, names[0] if names else first + second), outer.axis.extent * inner.axis.extent)
@@ -64,14 +67,14 @@ def fuse(program: LoopProgram, words: Words) -> LoopProgram:
 def peel(program: LoopProgram, words: Words) -> LoopProgram:
     """The first COUNT turns of a loop stay in it, the rest become a loop of their own after it."""
     (name, count), names = named(words)
-    loop, turns = _plain(loop_named(program, name)), number(count, "a count")
+    loop, turns = counted(_plain(loop_named(program, name))), number(count, "a count")
     if turns >= loop.axis.extent:
         raise illegal(f"`{name}` has only {loop.axis.extent} turns")
     first = Axis(name, turns)
     after = Axis(fresh(program, names[0] if names else f"{name}_rest"), loop.axis.extent - turns)
     rest = copied(program, with_values(loop.body, {loop.axis: after + turns}), "_rest")
     one = For(first, "serial", with_values(loop.body, {loop.axis: first}))
-    return exchanged(program, loop, lambda s: (one, For(after, "serial", rest)))
+    return unique(exchanged(program, loop, lambda s: (one, For(after, "serial", rest))))
 
 
 @primitive("reorder LOOP LOOP ...", "reorder(...)", "reorder(...)")
@@ -119,8 +122,9 @@ def join(program: LoopProgram, words: Words) -> LoopProgram:
     at = next((k for k, s in enumerate(body) if s is first), len(body))
     if body[at + 1 : at + 2] != (second,):
         raise illegal(f"`{words[1]}` does not follow `{words[0]}` directly")
-    if first.axis.extent != second.axis.extent:
-        raise illegal(f"`{words[0]}` has {first.axis.extent} turns, `{words[1]}` {second.axis.extent}")
+    if first.axis.length != second.axis.length:
+        turns = [show(as_index(loop.axis.length)) for loop in (first, second)]
+        raise illegal(f"`{words[0]}` has {turns[0]} turns, `{words[1]}` {turns[1]}")
     added = with_values(second.body, {second.axis: first.axis})
     if reason := parting([first.body, added], first.axis):
         raise illegal(reason)
@@ -163,7 +167,7 @@ def _parted(program: LoopProgram, loop: For) -> LoopProgram:
             wanted = axis.name + ("_init" if k < main else "_out")
             while (name := fresh(program, wanted)) in taken:
                 wanted += "_"
-            axis = Axis(name, axis.extent)
+            axis = replace(axis, name=name)
         parts.append(For(axis, "serial", with_values((statement,), {loop.axis: axis})))
     return exchanged(program, loop, lambda s: tuple(parts))
 
