@@ -179,14 +179,13 @@ class _Prover:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
         maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
-        perhaps = {inner for s in maybe for inner in statements(s.body)}
+        perhaps = {inner for s in maybe for inner in statements(inside(s))}
         stored: dict[Tensor, Store | None] = {}
+        numbers: list[tuple[Tensor | Local, ScalarExpr]] = []
         for statement in body:
-            if isinstance(statement, Store) and statement.buffer in scratch and is_integer(statement.value.dtype):
-                bounds = self.place(()).bounds(self.expression(statement.value))
-                self.known[statement.buffer] = _join(self.known.get(statement.buffer, bounds), bounds)
             if isinstance(statement, Store) and statement.buffer in scratch:
                 stored[statement.buffer] = None if statement.buffer in stored or statement in perhaps else statement
+                numbers += [(statement.buffer, statement.value)] * is_integer(statement.value.dtype)
             if not isinstance(statement, Define) or statement.local in changed:
                 continue
             local, value = statement.local, self.expression(statement.value)
@@ -195,7 +194,8 @@ class _Prover:
                 self.meaning[local] = value if low < 0 else Axis(local.name, high + 1)
             elif is_integer(local.dtype):
                 # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
-                self.known[local] = self.place(()).bounds(value)
+                numbers.append((local, value))
+        self._intervals(numbers)
         self.rows = {t: s for t, s in stored.items() if s is not None and s.value.dtype == "bool"}
         for statement in body if self.rows else ():  # conditions of stored conditions
             if isinstance(statement, Define) and statement.local.dtype == "bool" and statement.local not in changed:
@@ -204,6 +204,24 @@ class _Prover:
                     isinstance(n, Local) or isinstance(n, Load) and n.tensor not in self.rows for n in post_order(value)
                 ):
                     self.meaning[statement.local] = value
+
+    def _intervals(self, numbers: Sequence[tuple[Tensor | Local, ScalarExpr]]) -> None:
+        """The intervals of registers and of all that is stored in own buffers, widened until what is stored keeps to
+        what is read."""
+        values = [(key, self.expression(value)) for key, value in numbers]
+        grown = dict.fromkeys((key for key, _ in values if isinstance(key, Tensor)), 0)
+        before: dict[ScalarExpr | Tensor, Rect] | None = None
+        while self.known != before:
+            before = dict(self.known)
+            self.places.clear()
+            for key, value in values:
+                bounds = self.place(()).bounds(value)
+                if isinstance(key, Tensor):
+                    bounds = _join(self.known.get(key, bounds), bounds)
+                    grown[key] += self.known.get(key, bounds) != bounds
+                self.known[key] = UNBOUNDED if grown.get(key, 0) > ROUNDS else bounds
+            if not grown:
+                break
 
     def row_element(self, buffer: Tensor, address: ScalarExpr) -> Iterator[ScalarExpr]:
         """What was stored where a private buffer of conditions is read, if each element is stored by one turn."""

@@ -222,3 +222,42 @@ def test_what_is_prepared_is_known():
     assert unproven(parse(PREPARED.format(**place), verify=False)) is None
     unfilled = unproven(parse(PREPARED.format(**place).replace("x[t[j]]", "x[t[j] - 1]"), verify=False))
     assert unfilled is not None and unfilled.bounds == (-1, 2)
+
+
+GROWING = """
+kernel k(x: in0 int64[8], y: out0 int64[8])
+  scratch t: int64[8]
+  parallel once in 1:
+    for i in 8:
+      t[i] = i % 4
+    for i in 8:
+      p: int64 = t[i]
+      y[i] = x[p]
+      t[i] = {stored}
+"""
+
+
+def test_what_is_read_holds_all_that_is_stored_later():
+    """The intervals of private buffers and of registers were those of the first store."""
+    for stored in ("t[i] + 1", "x[i]", "p * 3", "min(p, 5) + 3"):
+        with pytest.raises(RelayError, match="not proven"):
+            parse(GROWING.format(stored=stored))
+    for stored in ("7 - p", "t[7 - i]", "max(p, 7)"):
+        assert unproven(parse(GROWING.format(stored=stored))) is None
+
+
+def test_a_store_under_else_is_no_promise():
+    text = """
+kernel k(x: in0 float32[4], y: out0 float32[8])
+  scratch t: bool[8]
+  parallel once in 1:
+    for i in 8:
+      if i < 6:
+        y[i] = 0f
+      else:
+        t[i] = i < 4
+    for j in 8:
+      y[j] = guard(t[j], x[j], 0f)
+"""
+    with pytest.raises(RelayError, match="not proven"):
+        parse(text)
