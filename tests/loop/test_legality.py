@@ -310,3 +310,31 @@ def test_what_peeling_repeats_has_registers_of_its_own():
     after = Schedule.parse("peel o 1").apply(text_of(body))
     assert unproven(after) is None
     assert len({s.local for s in statements(after.loops) if isinstance(s, Define)}) == 2
+
+
+def test_what_becomes_outermost_is_shared_out():
+    """Loops of one thread around them change places with loops whose turns hand on: threads would do these."""
+    handing = text_of("      y[o + 1] = y[o] + x[o]\n")
+    for step in ("reorder o once", "fuse once o"):
+        with pytest.raises(RelayError, match="read and written in different turns of `o"):
+            Schedule.parse(step).apply(handing)
+    inner = text_of("      for i in 3:\n        y[o * 4 + i + 1] = y[o * 4 + i] + x[i]\n")
+    for step in ("fuse o i", "reorder i o"):
+        with pytest.raises(RelayError, match="in different turns of"):
+            Schedule.parse(f"parallel o\n{step}").apply(inner)
+    assert Schedule.parse("reorder o once").apply(text_of(COPY)).items == 4
+
+
+def test_a_register_that_is_set_is_parted_as_it_is():
+    body = "      t: float32 = 0f\n      for i in 4:\n        t = x[o * 4 + i]\n      y[o] = t\n"
+    before = text_of(body)
+    after = Schedule.parse("fission o").apply(before)
+    given = np.arange(16, dtype="float32")
+    results = []
+    for p in (before, after):
+        (_, x), (_, y) = p.buffers
+        memory = {x: given, y: np.zeros(16, "float32")}
+        run(p, memory)
+        results.append(memory[y])
+    np.testing.assert_array_equal(*results)
+    assert results[0][3] == 15

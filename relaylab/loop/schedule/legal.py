@@ -128,6 +128,15 @@ def _words(one: BufferAccess, other: BufferAccess, moving: Collection[Axis]) -> 
     return f"{place}{second} may be one element, {what} in different {f'turns of {names}' if names else 'nests'}"
 
 
+def shared_out(program: LoopProgram, loop: For) -> str:
+    """Why threads may not share out the turns of an outermost loop; empty if they may."""
+    own = private_to(program, loop)
+    if reason := conflict(loop.body, [loop.axis], without=own):
+        return reason
+    handed = {a.buffer.name for a in accesses(loop.body) if a.buffer in program.private and a.buffer not in own}
+    return f"`{min(handed)}` is private to a thread, but used outside of the loop too" if handed else ""
+
+
 def private_to(program: LoopProgram, loop: For) -> set[Tensor]:
     """The private buffers that only a loop uses, each of whose turns fills what it reads of them."""
     inside = {a.buffer for a in accesses(loop.body)} & set(program.private)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.expr import Axis, post_order
 from relaylab.loop.program import Accumulate, Body, Define, For, IfThenElse, LoopNest, LoopProgram, inside, statements
-from relaylab.loop.schedule.legal import conflict, private_to
+from relaylab.loop.schedule.legal import conflict, shared_out
 from relaylab.loop.schedule.step import primitive
 from relaylab.loop.schedule.tree import accesses, around, counted, exchanged, fresh, illegal, loop_named, whole
 from relaylab.loop.show import show
@@ -85,12 +85,8 @@ def parallel(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"beside `{name}` stand other statements, which belong to all threads", "join them first")
     if loop.kind == "unrolled" or loop.kind == "vectorized" and program.registers:
         raise illegal(f"`{name}` is {loop.kind}: its turns are written out")
-    own = private_to(program, loop)
-    if reason := conflict(loop.body, [loop.axis], without=own):
+    if reason := shared_out(program, loop):
         raise illegal(reason)
-    handed = {a.buffer for a in accesses(loop.body)} & set(program.private) - own
-    if handed:
-        raise illegal(f"`{min(t.name for t in handed)}` is private to a thread, but used outside of the loop too")
     nests = list(program.nests)
     nests[at] = LoopNest(loop, LANES if loop.kind == "vectorized" else 1)
     return replace(program, nests=tuple(nests))

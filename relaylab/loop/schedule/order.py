@@ -8,7 +8,7 @@ from dataclasses import replace
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, as_index, cast, post_order
 from relaylab.loop.program import FUNCTION, Accumulate, Define, For, LoopProgram, Statement, Store, statements
 from relaylab.loop.scalar import compute_dtype
-from relaylab.loop.schedule.legal import parting, private_to, turned
+from relaylab.loop.schedule.legal import parting, private_to, shared_out, turned
 from relaylab.loop.schedule.step import named, number, primitive
 from relaylab.loop.schedule.tree import (
     Body,
@@ -60,7 +60,7 @@ def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     axis = Axis(fresh(program, names[0] if names else first + second), outer.axis.extent * inner.axis.extent)
     size = inner.axis.extent
     body = with_values(inner.body, {outer.axis: axis // size, inner.axis: axis % size})
-    return exchanged(program, outer, lambda s: (For(axis, "serial", body),))
+    return _shared(program, exchanged(program, outer, lambda s: (For(axis, "serial", body),)))
 
 
 @primitive("peel LOOP COUNT [as NAME]", "split with a rest", "split with a predicate, loop_partition")
@@ -101,7 +101,7 @@ def reorder(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(reason)
     for loop in reversed(order):
         inside = (replace(loop, body=inside),)
-    return exchanged(program, top, lambda s: inside)
+    return _shared(program, exchanged(program, top, lambda s: inside))
 
 
 @primitive("fission LOOP ...", "cache_write(T, scope)", "decompose_reduction(block, x), cache_write(block, ...)")
@@ -137,6 +137,14 @@ def join(program: LoopProgram, words: Words) -> LoopProgram:
 
 
 # ---- parts of steps
+
+
+def _shared(before: LoopProgram, after: LoopProgram) -> LoopProgram:
+    """A program whose outermost loops may be others than before: the threads share these out now."""
+    for old, new in zip(before.nests, after.nests):
+        if old.loop.axis is not new.loop.axis and (reason := shared_out(after, new.loop)):
+            raise illegal(reason)
+    return after
 
 
 def _plain(loop: For, program: LoopProgram | None = None) -> For:
@@ -207,7 +215,7 @@ def _in_memory(body: Body, local: Local, buffer: Tensor, address: Axis) -> Body:
                 return (Store(buffer, simplify(address), simplify(cast(expression(value), buffer.dtype))),)
             case Accumulate(x, kind, value) if x is local:
                 amount = simplify(cast(expression(value), buffer.dtype))
-                total = simplify(apply(FUNCTION[kind], simplify(element), amount))
+                total = amount if kind == "last" else simplify(apply(FUNCTION[kind], simplify(element), amount))
                 return (Store(buffer, simplify(address), total),)
             case _:
                 return (mapped(s, expression),)
