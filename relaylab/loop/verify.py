@@ -8,10 +8,10 @@ not proven is not known to be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect
+from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect, join_intervals, meet_intervals, total_interval
 from relaylab.loop.expr import (
     INDEX,
     Apply,
@@ -217,7 +217,7 @@ class _Prover:
             for key, value in values:
                 bounds = self.place(()).bounds(value)
                 if isinstance(key, Tensor):
-                    bounds = _join(self.known.get(key, bounds), bounds)
+                    bounds = join_intervals(self.known.get(key, bounds), bounds)
                     grown[key] += self.known.get(key, bounds) != bounds
                 self.known[key] = UNBOUNDED if grown.get(key, 0) > ROUNDS else bounds
             if not grown:
@@ -298,7 +298,7 @@ class _Place:
         """An interval that holds an interned integer expression."""
         for n in post_order(node, known=self.found):
             if n not in self.found and is_integer(n.dtype):
-                self.found[n] = _meet(self._structure(n), self.tight.get(n, UNBOUNDED))
+                self.found[n] = meet_intervals(self._structure(n), self.tight.get(n, UNBOUNDED))
         return self.found[node]
 
     # ---- conditions
@@ -349,7 +349,7 @@ class _Place:
                     if rest == UNBOUNDED[1]:
                         continue
                     limit = (-(rest // factor), UNBOUNDED[1]) if factor > 0 else (UNBOUNDED[0], rest // -factor)
-                    self.tight[atom] = _meet(self.tight.get(atom, UNBOUNDED), limit)
+                    self.tight[atom] = meet_intervals(self.tight.get(atom, UNBOUNDED), limit)
             self.found.clear()
             if self.tight == before:
                 break
@@ -359,7 +359,7 @@ class _Place:
     # ---- intervals
 
     def _interval(self, value: Linear) -> Rect:
-        return _total(value, self.bounds)
+        return total_interval(value, self.bounds)
 
     def _at_least(self, value: Linear, depth: int) -> bool:
         """Whether a sum is proven to be at least 0: it is, less a multiple of something that is."""
@@ -385,18 +385,18 @@ class _Place:
             case Axis() | Const():
                 return whole
             case Apply("select", (condition, a, c)):
-                return _meet(whole, self._select(condition, a, c))
+                return meet_intervals(whole, self._select(condition, a, c))
             case Apply("floordiv" | "floormod" as op, (a, Const(divisor))) if divisor > 0:
-                return _meet(whole, _divided(op, self.found[a], int(divisor)))
+                return meet_intervals(whole, _divided(op, self.found[a], int(divisor)))
             case Apply("min" | "max" as op, (a, c)):
-                return _meet(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
+                return meet_intervals(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
             case Cast(value) if is_integer(value.dtype):
                 low, high = self.found[value]
                 return (low, high) if whole[0] <= low and high <= whole[1] else whole
             case _:
                 pass
         value = self.simplify.linear(node) if node.dtype == INDEX else None
-        return whole if value is None or value.atom is node else _meet(whole, self._sum(value))
+        return whole if value is None or value.atom is node else meet_intervals(whole, self._sum(value))
 
     def _sum(self, value: Linear) -> Rect:
         low, high = self._interval(value)
@@ -406,7 +406,7 @@ class _Place:
 
     def _rough(self, value: Linear) -> Rect:
         """The interval of a sum by what is known already: conditions do not ask for each other in a circle."""
-        return _total(value, lambda atom: self.found.get(atom) or self.simplify.bounds(atom))
+        return total_interval(value, lambda atom: self.found.get(atom) or self.simplify.bounds(atom))
 
     def _select(self, condition: ScalarExpr, a: ScalarExpr, c: ScalarExpr) -> Rect:
         sides = [self.found[a], self.found[c]]
@@ -418,19 +418,7 @@ class _Place:
                 if place.dead:
                     return sides[1 - k]
                 sides[k] = place.bounds(side)
-        return _join(*sides)
-
-
-def _total(value: Linear, bounds: Callable[[ScalarExpr], Rect]) -> Rect:
-    """The interval of a sum by those of its atoms."""
-    low = high = value.const
-    for atom, factor in value.terms.items():
-        least, most = bounds(atom)
-        if least == UNBOUNDED[0] or most == UNBOUNDED[1]:
-            return UNBOUNDED
-        low += min(least * factor, most * factor)
-        high += max(least * factor, most * factor)
-    return low, high
+        return join_intervals(*sides)
 
 
 def _not(condition: ScalarExpr) -> ScalarExpr:
@@ -452,11 +440,3 @@ def _divided(op: str, inside: Rect, divisor: int) -> Rect:
     if op == "floordiv":
         return first, last
     return (inside[0] % divisor, inside[1] % divisor) if first == last else (0, divisor - 1)
-
-
-def _join(a: Rect, c: Rect) -> Rect:
-    return min(a[0], c[0]), max(a[1], c[1])
-
-
-def _meet(a: Rect, c: Rect) -> Rect:
-    return max(a[0], c[0]), min(a[1], c[1])
