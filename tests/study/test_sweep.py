@@ -41,7 +41,7 @@ def test_every_combination_is_a_cell_and_a_text():
 @pytest.mark.parametrize(
     "settings",
     [{"measures": ("speed",)}, {"pipelines": ["default-FusOps"]}, {"pipelines": ["Fuse"]}, {"targets": ["cuda-"]},
-     {"schedules": [{"dense": "splitt i 2"}]}],
+     {"schedules": [{"dense": "splitt i 2"}]}, {"opt_levels": ["3"]}, {"threads": [0]}, {"options": [{"relay.x": 1}]}],
 )  # fmt: skip
 def test_wrong_lists_are_said_before_anything_runs(settings):
     with pytest.raises(RelayError):
@@ -88,6 +88,11 @@ def test_rows_are_kept_and_not_measured_again(inside, tmp_path):
     assert len(inside) == 8 and len(again) == 8 and again.rows[:4] == first.rows
     assert first.values("kernels")["module", "default-FuseOps"] == 2.0
     assert {"program", "how", "kernels", "status"} <= set(first.records()[0]) and "default-FuseOps" in str(first)
+
+
+def test_a_name_of_two_lines_is_one_row(inside):
+    table = study.sweep(study.cells([study.Program("two\nlines", SMALL)], **COUNTS))
+    assert len(str(table).splitlines()) == 2 and table.rows[0].cell.program == "two\nlines"
 
 
 def test_an_interrupted_sweep_keeps_its_rows(inside, tmp_path):
