@@ -83,6 +83,13 @@ def test_steps_may_follow_loops() -> None:
         study.schedule(product(), "matmul", f"{PLAIN}\nfrom plain")
 
 
+def test_a_loop_may_be_empty() -> None:
+    """As `inline` leaves one whose only value nothing uses."""
+    for how in ("", " unrolled", " vectorized"):
+        text = PLAIN.replace("        out0[", f"        for q in 2{how}:\n        out0[")
+        assert study.schedule(product(), "matmul", text).error < 1e-6
+
+
 NESTS = """
 kernel exp(x: in0 float32[16], y: out0 float32[16])
   {own}
