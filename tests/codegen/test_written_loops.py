@@ -90,6 +90,33 @@ def test_a_loop_may_be_empty() -> None:
         assert study.schedule(product(), "matmul", text).error < 1e-6
 
 
+EXP = study.Program("exp", relay.transform.InferType()(relay.parse("def @main(%x: Tensor[(16), float32]) { exp(%x) }")))
+
+
+@pytest.mark.parametrize("grain", [5, 16, 1 << 62])
+def test_an_item_is_as_many_turns_as_its_loops_say(grain: int) -> None:
+    text = f"""kernel exp(x: in0 float32[16], y: out0 float32[16])
+  parallel i in 16 by {grain}:
+    y[i] = exp(x[i])
+"""
+    assert study.schedule(EXP, "exp", text).error < 1e-6
+
+
+@pytest.mark.parametrize("name", ["scratch", "in0", "out0"])
+def test_what_is_prepared_is_no_operand(name: str) -> None:
+    """Its name was its role: the numbers were read from an operand, or from the scratch memory."""
+    text = f"""kernel exp(x: in0 float32[16], y: out0 float32[16])
+  scratch own: float32[1]
+  prepared {name}: float32[4]
+    for i in 4:
+      {name}[i] = 1f
+  parallel i in 16:
+    own[0] = {name}[1]
+    y[i] = own[0] * exp(x[i])
+"""
+    assert study.schedule(EXP, "exp", text).error < 1e-6
+
+
 NESTS = """
 kernel exp(x: in0 float32[16], y: out0 float32[16])
   {own}
@@ -98,7 +125,6 @@ kernel exp(x: in0 float32[16], y: out0 float32[16])
   parallel j in {turns}:
     {second}
 """
-EXP = study.Program("exp", relay.transform.InferType()(relay.parse("def @main(%x: Tensor[(16), float32]) { exp(%x) }")))
 APART = {
     "same turns": ("y[i] = x[i]", 16, "y[j] = exp(y[j])", ""),
     "other turns": ("y[i] = x[i]", 16, "y[j] = exp(y[15 - j])", "`y[15 - j]` and `y[j]` may be one element"),
