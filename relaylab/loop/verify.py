@@ -219,7 +219,8 @@ class _Prover:
                 if isinstance(key, Tensor):
                     bounds = join_intervals(self.known.get(key, bounds), bounds)
                     grown[key] += self.known.get(key, bounds) != bounds
-                self.known[key] = UNBOUNDED if grown.get(key, 0) > ROUNDS else bounds
+                    bounds = UNBOUNDED if grown[key] > ROUNDS else bounds
+                self.known[key] = bounds
             if not grown:
                 break
 

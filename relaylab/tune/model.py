@@ -62,9 +62,9 @@ class Features:
     def parse(text: str) -> Features | None:
         """What `text` gave; None for anything else."""
         try:
-            *cycles, items = map(float, json.loads(text))
-            whole = len(cycles) == 6 and all(0 <= x < math.inf for x in (*cycles, items))
-            return Features(*cycles, int(items)) if whole else None
+            numbers = arithmetic, loads, waiting, near, far, spilled, items = [float(x) for x in json.loads(text)]
+            whole = all(0 <= x < math.inf for x in numbers)
+            return Features(arithmetic, loads, waiting, near, far, spilled, int(items)) if whole else None
         except (ValueError, TypeError, RecursionError):
             return None
 
