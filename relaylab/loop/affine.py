@@ -57,6 +57,28 @@ def clip_interval(a: Rect) -> Rect:
     return a if UNBOUNDED[0] < a[0] and a[1] < UNBOUNDED[1] else UNBOUNDED
 
 
+def join_intervals(a: Rect, b: Rect) -> Rect:
+    """The interval that holds both."""
+    return min(a[0], b[0]), max(a[1], b[1])
+
+
+def meet_intervals(a: Rect, b: Rect) -> Rect:
+    """What lies in both."""
+    return max(a[0], b[0]), min(a[1], b[1])
+
+
+def total_interval(value: Linear, bounds: Callable[[ScalarExpr], Rect]) -> Rect:
+    """The interval of a sum by those of its atoms."""
+    low = high = value.const
+    for atom, factor in value.terms.items():
+        least, most = bounds(atom)
+        if least == UNBOUNDED[0] or most == UNBOUNDED[1]:
+            return UNBOUNDED
+        low += min(least * factor, most * factor)
+        high += max(least * factor, most * factor)
+    return low, high
+
+
 def _min_interval(a: Rect, b: Rect) -> Rect:
     return min(a[0], b[0]), min(a[1], b[1])
 

@@ -114,6 +114,11 @@ class Prepared:
     buffer: Tensor
     fill: For
 
+    @property
+    def role(self) -> str:
+        """Its role, which no buffer of a program has: those are single words."""
+        return f"prepared {self.buffer.name}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopProgram:
@@ -129,8 +134,8 @@ class LoopProgram:
 
     @property
     def operands(self) -> tuple[tuple[str, Tensor], ...]:
-        """The buffers with their roles, and what is prepared, whose name is its role."""
-        return (*self.buffers, *((p.buffer.name, p.buffer) for p in self.prepared))
+        """The buffers with their roles, and what is prepared."""
+        return (*self.buffers, *((p.role, p.buffer) for p in self.prepared))
 
     @property
     def loops(self) -> tuple[For, ...]:

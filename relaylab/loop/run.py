@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -121,7 +122,8 @@ def _body(body: tuple[Statement, ...], env: Environment, memory: Memory) -> None
             case Store(buffer, address, value):
                 where = value_of(address, env, memory)
                 _check(buffer, memory[buffer], where, "written")
-                memory[buffer][where] = convert(value_of(value, env, memory), buffer.dtype)
+                stored = convert(value_of(value, env, memory), buffer.dtype)
+                memory[buffer][np.broadcast_to(where, stored.shape) if stored.ndim else where] = stored
             case For(axis):
                 end = _length(axis.length, memory)
                 stop = end if statement.stop is None else int(value_of(statement.stop, env, memory))
@@ -141,11 +143,36 @@ def _combined(kind: str, total: Array, amount: Array) -> Array:
 
 
 def value_of(root: ScalarExpr, env: Environment, memory: Memory) -> Array:
-    """The value of an expression of a program, for the axes and registers in `env`."""
+    """The value of an expression of a program, for the axes and registers in `env`.
+
+    A read outside a buffer is an error where no guard keeps it from the value.
+    """
     done: Environment = {}
+    astray: dict[ScalarExpr, tuple[Tensor, Array]] = {}  # values that come from outside of a buffer, and in which lanes
     for node, below, guarded in _order(root):
         done[node] = _node(node, [done[c] for c in below], env, memory, guarded)
+        if astray or guarded and isinstance(node, Load):
+            for tensor, lanes in _astray(node, done, astray, memory):
+                if lanes.any():
+                    astray[node] = tensor, lanes | astray[node][1] if node in astray else lanes
+    if root in astray:
+        raise _outside(astray[root][0], memory[astray[root][0]], "read")
     return done[root]
+
+
+def _astray(
+    node: ScalarExpr, done: Environment, astray: Mapping[ScalarExpr, tuple[Tensor, Array]], memory: Memory
+) -> Iterator[tuple[Tensor, Array]]:
+    """The lanes of a value that come from outside of a buffer, and of which."""
+    match node:
+        case Load(tensor, (address,)) if memory[tensor].size:
+            yield tensor, (done[address] < 0) | (done[address] >= memory[tensor].size)
+        case Guard(condition, value) if value in astray:
+            yield astray[value][0], astray[value][1] & done[condition]
+        case _:
+            pass
+    used = (node.condition, node.otherwise) if isinstance(node, Guard) else children(node)
+    yield from (astray[c] for c in used if c in astray)
 
 
 @lru_cache(maxsize=1024)
@@ -187,4 +214,8 @@ def _read(tensor: Tensor, array: Array, at: Array, guarded: bool) -> Array:
 
 def _check(tensor: Tensor, array: Array, at: Array, what: str) -> None:
     if at.size and (at.min() < 0 or at.max() >= array.size):
-        raise RelayIndexError(f"`{tensor.name}` is {what} outside its {array.size} elements", code="loop.out-of-bounds")
+        raise _outside(tensor, array, what)
+
+
+def _outside(tensor: Tensor, array: Array, what: str) -> RelayIndexError:
+    return RelayIndexError(f"`{tensor.name}` is {what} outside its {array.size} elements", code="loop.out-of-bounds")

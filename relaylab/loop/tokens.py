@@ -138,6 +138,11 @@ class Line:
             raise self.error(f"expected the end of the line, found {found(self.next)}")
 
 
+def is_name(word: str) -> bool:
+    """Whether a word reads as one name."""
+    return re.fullmatch(_NAME, word) is not None
+
+
 def found(token: Token) -> str:
     """A token in the words of an error."""
     shown = token.text if len(token.text) <= 40 else f"{token.text[:40]}…"

@@ -8,10 +8,10 @@ not proven is not known to be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect
+from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect, join_intervals, meet_intervals, total_interval
 from relaylab.loop.expr import (
     INDEX,
     Apply,
@@ -77,9 +77,10 @@ def program_accesses(program: LoopProgram) -> Iterator[Access]:
 
 def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Access]]:
     """Every access of a loop program with the statement that makes it."""
-    body = [s for nest in program.nests for s in statements((nest.loop,))]
-    compared = frozenset(n for s in body if isinstance(s, IfThenElse) for n in _compared(s.condition))
-    provers = [_Prover(body, program.private)]
+    compared = frozenset(
+        n for s in statements(program.loops) if isinstance(s, IfThenElse) for n in _compared(s.condition)
+    )
+    provers = [_Prover(program)]
     for statement, above in _conditional(program.loops):
         made = [(load.tensor, load.indices, under, load.part) for load, under in loads_of(values(statement))]
         if isinstance(statement, Store):
@@ -87,7 +88,7 @@ def accesses_by_statement(program: LoopProgram) -> Iterator[tuple[Statement, Acc
         for tensor, indices, under, part in made:
             for k, access in enumerate(provers[0].accesses(tensor, indices, above, under, part)):
                 if not access.proven and compared:
-                    provers += [_Prover(body, program.private, compared)] if len(provers) == 1 else []
+                    provers += [_Prover(program, compared)] if len(provers) == 1 else []
                     other = [*provers[1].accesses(tensor, indices, above, under, part)][k]
                     access = other if other.proven else access
                 yield statement, access
@@ -163,28 +164,28 @@ class _Prover:
     `t < 90` says of `t // 15` is lost where both are written as sums of the loops around them.
     """
 
-    def __init__(
-        self, body: Sequence[Statement] = (), scratch: Sequence[Tensor] = (), apart: frozenset[ScalarExpr] = frozenset()
-    ):
+    def __init__(self, program: LoopProgram | None = None, apart: frozenset[ScalarExpr] = frozenset()):
         self.simplify = Simplifier()
         self.meaning: dict[ScalarExpr, ScalarExpr] = {}
-        self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in private buffers
+        self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in own buffers
         self.rows: dict[Tensor, Store] = {}  # the one store into a private buffer of conditions
         self.places: dict[tuple[ScalarExpr, ...], _Place] = {}
-        self._registers(body, scratch, apart)
+        if program is not None:
+            own = [p.buffer for p in program.prepared]
+            self.known |= {t: (0, 0) for t in own if is_integer(t.dtype)}  # where nothing is filled
+            self._registers([*statements(program.loops)], {*own, *program.private}, apart)
 
-    def _registers(self, body: Sequence[Statement], scratch: Sequence[Tensor], apart: frozenset[ScalarExpr]) -> None:
+    def _registers(self, body: Sequence[Statement], scratch: Container[Tensor], apart: frozenset[ScalarExpr]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
         maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
-        perhaps = {inner for s in maybe for inner in statements(s.body)}
+        perhaps = {inner for s in maybe for inner in statements(inside(s))}
         stored: dict[Tensor, Store | None] = {}
+        numbers: list[tuple[Tensor | Local, ScalarExpr]] = []
         for statement in body:
-            if isinstance(statement, Store) and statement.buffer in scratch and is_integer(statement.value.dtype):
-                bounds = self.place(()).bounds(self.expression(statement.value))
-                self.known[statement.buffer] = _join(self.known.get(statement.buffer, bounds), bounds)
             if isinstance(statement, Store) and statement.buffer in scratch:
                 stored[statement.buffer] = None if statement.buffer in stored or statement in perhaps else statement
+                numbers += [(statement.buffer, statement.value)] * is_integer(statement.value.dtype)
             if not isinstance(statement, Define) or statement.local in changed:
                 continue
             local, value = statement.local, self.expression(statement.value)
@@ -193,8 +194,35 @@ class _Prover:
                 self.meaning[local] = value if low < 0 else Axis(local.name, high + 1)
             elif is_integer(local.dtype):
                 # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
-                self.known[local] = self.place(()).bounds(value)
+                numbers.append((local, value))
+        self._intervals(numbers)
         self.rows = {t: s for t, s in stored.items() if s is not None and s.value.dtype == "bool"}
+        for statement in body if self.rows else ():  # conditions of stored conditions
+            if isinstance(statement, Define) and statement.local.dtype == "bool" and statement.local not in changed:
+                value = self.expression(statement.value)
+                if not any(
+                    isinstance(n, Local) or isinstance(n, Load) and n.tensor not in self.rows for n in post_order(value)
+                ):
+                    self.meaning[statement.local] = value
+
+    def _intervals(self, numbers: Sequence[tuple[Tensor | Local, ScalarExpr]]) -> None:
+        """The intervals of registers and of all that is stored in own buffers, widened until what is stored keeps to
+        what is read."""
+        values = [(key, self.expression(value)) for key, value in numbers]
+        grown = dict.fromkeys((key for key, _ in values if isinstance(key, Tensor)), 0)
+        before: dict[ScalarExpr | Tensor, Rect] | None = None
+        while self.known != before:
+            before = dict(self.known)
+            self.places.clear()
+            for key, value in values:
+                bounds = self.place(()).bounds(value)
+                if isinstance(key, Tensor):
+                    bounds = join_intervals(self.known.get(key, bounds), bounds)
+                    grown[key] += self.known.get(key, bounds) != bounds
+                    bounds = UNBOUNDED if grown[key] > ROUNDS else bounds
+                self.known[key] = bounds
+            if not grown:
+                break
 
     def row_element(self, buffer: Tensor, address: ScalarExpr) -> Iterator[ScalarExpr]:
         """What was stored where a private buffer of conditions is read, if each element is stored by one turn."""
@@ -271,7 +299,7 @@ class _Place:
         """An interval that holds an interned integer expression."""
         for n in post_order(node, known=self.found):
             if n not in self.found and is_integer(n.dtype):
-                self.found[n] = _meet(self._structure(n), self.tight.get(n, UNBOUNDED))
+                self.found[n] = meet_intervals(self._structure(n), self.tight.get(n, UNBOUNDED))
         return self.found[node]
 
     # ---- conditions
@@ -322,7 +350,7 @@ class _Place:
                     if rest == UNBOUNDED[1]:
                         continue
                     limit = (-(rest // factor), UNBOUNDED[1]) if factor > 0 else (UNBOUNDED[0], rest // -factor)
-                    self.tight[atom] = _meet(self.tight.get(atom, UNBOUNDED), limit)
+                    self.tight[atom] = meet_intervals(self.tight.get(atom, UNBOUNDED), limit)
             self.found.clear()
             if self.tight == before:
                 break
@@ -332,7 +360,7 @@ class _Place:
     # ---- intervals
 
     def _interval(self, value: Linear) -> Rect:
-        return _total(value, self.bounds)
+        return total_interval(value, self.bounds)
 
     def _at_least(self, value: Linear, depth: int) -> bool:
         """Whether a sum is proven to be at least 0: it is, less a multiple of something that is."""
@@ -358,18 +386,18 @@ class _Place:
             case Axis() | Const():
                 return whole
             case Apply("select", (condition, a, c)):
-                return _meet(whole, self._select(condition, a, c))
+                return meet_intervals(whole, self._select(condition, a, c))
             case Apply("floordiv" | "floormod" as op, (a, Const(divisor))) if divisor > 0:
-                return _meet(whole, _divided(op, self.found[a], int(divisor)))
+                return meet_intervals(whole, _divided(op, self.found[a], int(divisor)))
             case Apply("min" | "max" as op, (a, c)):
-                return _meet(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
+                return meet_intervals(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
             case Cast(value) if is_integer(value.dtype):
                 low, high = self.found[value]
                 return (low, high) if whole[0] <= low and high <= whole[1] else whole
             case _:
                 pass
         value = self.simplify.linear(node) if node.dtype == INDEX else None
-        return whole if value is None or value.atom is node else _meet(whole, self._sum(value))
+        return whole if value is None or value.atom is node else meet_intervals(whole, self._sum(value))
 
     def _sum(self, value: Linear) -> Rect:
         low, high = self._interval(value)
@@ -379,7 +407,7 @@ class _Place:
 
     def _rough(self, value: Linear) -> Rect:
         """The interval of a sum by what is known already: conditions do not ask for each other in a circle."""
-        return _total(value, lambda atom: self.found.get(atom) or self.simplify.bounds(atom))
+        return total_interval(value, lambda atom: self.found.get(atom) or self.simplify.bounds(atom))
 
     def _select(self, condition: ScalarExpr, a: ScalarExpr, c: ScalarExpr) -> Rect:
         sides = [self.found[a], self.found[c]]
@@ -391,19 +419,7 @@ class _Place:
                 if place.dead:
                     return sides[1 - k]
                 sides[k] = place.bounds(side)
-        return _join(*sides)
-
-
-def _total(value: Linear, bounds: Callable[[ScalarExpr], Rect]) -> Rect:
-    """The interval of a sum by those of its atoms."""
-    low = high = value.const
-    for atom, factor in value.terms.items():
-        least, most = bounds(atom)
-        if least == UNBOUNDED[0] or most == UNBOUNDED[1]:
-            return UNBOUNDED
-        low += min(least * factor, most * factor)
-        high += max(least * factor, most * factor)
-    return low, high
+        return join_intervals(*sides)
 
 
 def _not(condition: ScalarExpr) -> ScalarExpr:
@@ -425,11 +441,3 @@ def _divided(op: str, inside: Rect, divisor: int) -> Rect:
     if op == "floordiv":
         return first, last
     return (inside[0] % divisor, inside[1] % divisor) if first == last else (0, divisor - 1)
-
-
-def _join(a: Rect, c: Rect) -> Rect:
-    return min(a[0], c[0]), max(a[1], c[1])
-
-
-def _meet(a: Rect, c: Rect) -> Rect:
-    return max(a[0], c[0]), min(a[1], c[1])

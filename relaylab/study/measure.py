@@ -25,7 +25,7 @@ from relaylab.study.kernels import Kernels
 from relaylab.study.pipeline import Pipeline
 from relaylab.study.program import Loadable
 from relaylab.study.running import seeded
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import Pass, PassContext, run_pipeline
 
 RUNS = 15
@@ -65,7 +65,12 @@ def library(mod: IRModule) -> GraphExecutorFactoryModule | None:
 
 
 def race(libraries: Sequence[GraphExecutorFactoryModule], runs: int = RUNS) -> list[list[float]]:
-    """Measured microseconds of whole runs on seeded inputs, one list for each library; the libraries run in turn."""
+    """Measured microseconds of whole runs on seeded inputs, one list for each library; the libraries run in turn.
+
+    Raises RelayValueError `measure.runs` for no run.
+    """
+    if runs < 1:
+        raise RelayValueError(f"at least one run is measured, not {runs}", code="measure.runs")
     modules = [seeded(lib) for lib in libraries]
     times: list[list[float]] = [[] for _ in modules]
     for turn in range(runs + 1):

@@ -56,10 +56,10 @@ class Recording:
     trace: list[dict[str, Any]]
 
     def module(self, frame: int = -1) -> IRModule:
-        """The program before the first pass (0), after pass `frame`, or at the end (-1)."""
+        """The program before the first pass (0), after pass `frame`, or from the end on (-1)."""
         last = len(self.run["passes"])
-        at = last if frame < 0 else frame
-        if at > last:
+        at = frame + last + 1 if frame < 0 else frame
+        if not 0 <= at <= last:
             raise RelayValueError(f"there is no stage {frame}; there are 0 to {last}", code="record.stage")
         known = max(k for k in self.texts if k <= at)
         return relay.parse(self.texts[known], f"{self.run['program']}.{known}.relay")

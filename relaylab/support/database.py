@@ -16,6 +16,7 @@ from typing import Any
 from relaylab.support.errors import RelayValueError
 
 PATIENCE = 30.0  # seconds that a writer waits for another one
+KINDS = {"TEXT": str, "REAL": float, "INTEGER": int}
 Value = str | int | float
 Row = tuple[Any, ...]
 
@@ -105,4 +106,10 @@ class Database:
         values = [wanted[name] for name in self.table.columns if name in wanted]
         query = f"SELECT {', '.join(self.table.columns)} FROM {self.table.name} WHERE {where} ORDER BY {order}"
         with self._opened() as base:
-            return base.execute(query, values).fetchall()
+            found = base.execute(query, values).fetchall()
+        for row in found:
+            for (name, kind), value in zip(self.table.columns.items(), row):
+                if not isinstance(value, KINDS[kind]):  # SQLite keeps anything in any column
+                    said = f"{self.path} has {value!r} as `{name}` of {self.table.what}"
+                    raise self._error("damaged", said, "move it away; another one is made")
+        return found

@@ -62,9 +62,10 @@ class Features:
     def parse(text: str) -> Features | None:
         """What `text` gave; None for anything else."""
         try:
-            arithmetic, loads, waiting, near, far, spilled, items = map(float, json.loads(text))
-            return Features(arithmetic, loads, waiting, near, far, spilled, int(items))
-        except (ValueError, TypeError, KeyError):
+            numbers = arithmetic, loads, waiting, near, far, spilled, items = [float(x) for x in json.loads(text)]
+            whole = all(0 <= x < math.inf for x in numbers)
+            return Features(arithmetic, loads, waiting, near, far, spilled, int(items)) if whole else None
+        except (ValueError, TypeError, RecursionError):
             return None
 
 
@@ -77,7 +78,8 @@ class CostModel:
 
     def learn(self, records: Sequence[TuningRecord]) -> None:
         """Fit the correction; too few records leave the model as it is."""
-        seen = [(f, r.us) for r in records if r.status == "ok" and r.us > 0 and (f := Features.parse(r.features))]
+        whole = (r for r in records if r.status == "ok" and 0 < r.us < math.inf)
+        seen = [(f, r.us) for r in whole if (f := Features.parse(r.features))]
         if len(seen) < ENOUGH:
             return
         rows = np.array([f.vector() for f, _ in seen])

@@ -119,8 +119,8 @@ class Tuner:
 
         Each step is kept before it is given: stopping at any time loses nothing. Raises RelayValueError `tune.budget`.
         """
-        if not seconds > 0 or math.isinf(seconds):
-            raise RelayValueError(f"a budget is some seconds, not {seconds:g}", code="tune.budget")
+        if not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+            raise RelayValueError(f"a budget is some seconds, not {seconds!r}", code="tune.budget")
         end = time.monotonic() + seconds
         tasks = tasks_of(self.mod, self.target)
         searches = [KernelSearch(t, n, self._records(kernel=t.key)) for n, t in enumerate(tasks, 1)]

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from relaylab.loop.expr import Axis, Const, Load, Local, Tensor, apply, as_index
-from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, Store
+from relaylab.loop.parse import parse
+from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, Store, statements
 from relaylab.loop.run import run
 from relaylab.loop.schedule import Schedule
+from relaylab.loop.schedule.tree import loops
 from relaylab.loop.verify import unproven
 from relaylab.support.errors import RelayError
 
@@ -237,3 +239,102 @@ def test_steps_for_caches_say_why_they_are_refused(steps):
     with pytest.raises(RelayError) as error:
         Schedule.parse(steps).apply(copying())
     assert REFUSED[steps] in str(error.value)
+
+
+def text_of(body, head=""):
+    return parse(
+        f"kernel k(x: in0 float32[16], y: out0 float32[16])\n{head}  parallel once in 1:\n    for o in 4:\n{body}"
+    )
+
+
+HANDED_ON = {
+    "mirrored": "      for i in 4:\n        t[i] = x[o * 4 + i]\n        y[o * 4 + i] = t[3 - i]\n",
+    "whole": "      for i in 4:\n        t[i] = x[o]\n        for j in 4:\n          y[o * 4 + j] = t[j]\n",
+    "half": "      for i in 2:\n        t[i] = x[o]\n      for j in 4:\n        y[o * 4 + j] = t[j]\n",
+}
+
+
+@pytest.mark.parametrize("body", HANDED_ON)
+def test_a_buffer_that_a_turn_reads_before_it_is_filled_belongs_to_all_turns(body):
+    with pytest.raises(RelayError, match="several turns of `o` write `t"):
+        Schedule.parse("parallel o").apply(text_of(HANDED_ON[body], "  scratch t: float32[4]\n"))
+
+
+FILLED = {
+    "pieces": "      for i in 2:\n        t[i] = x[o]\n      for j in 2:\n        t[j + 2] = x[o]\n",
+    "quotients": "      for i in 4:\n        t[i // 3 * 8 + i % 3] = x[o]\n",
+}
+
+
+@pytest.mark.parametrize("fill", FILLED)
+def test_a_buffer_that_a_turn_fills_is_its_own(fill):
+    place = "i // 3 * 8 + i % 3" if fill == "quotients" else "i"
+    body = f"{FILLED[fill]}      for i in 4:\n        y[o * 4 + i] = t[{place}]\n"
+    after = Schedule.parse("parallel o").apply(
+        text_of(body, f"  scratch t: float32[{4 if fill == 'pieces' else 16}]\n")
+    )
+    assert after.items == 4
+
+
+COPY = "      for i in 4:\n        y[o * 4 + i] = x[o * 4 + i]\n"
+SIZED = """
+    kernel k(sizes: sizes int64[1], x: in0 float32[16777216], y: out0 float32[16777216])
+      sizes $n=0
+      parallel once in 1:
+        for i in $n:
+          t: float32 = x[i]
+          for j in $n below 4:
+            y[i] = t
+"""
+
+
+def test_loops_of_unknown_length_keep_it():
+    for step in ("split i 8", "peel i 8", "unroll j", "fuse i j", "pack x once i"):
+        with pytest.raises(RelayError, match="has, `[$]n`, is known when the kernel runs"):
+            Schedule.parse(step).apply(parse(SIZED))
+    parted = str(Schedule.parse("fission i").apply(parse(SIZED)))
+    assert parted.count("in $n") == 3
+
+
+def test_new_names_are_names_of_the_language():
+    for names in ("a a", "for b", "1 b", "a[ b", "`a` b", "a inf"):
+        with pytest.raises(RelayError) as told:
+            Schedule.parse(f"split o 2 as {names}")
+        assert told.value.code == "schedule.arguments"
+    names = [x.axis.name for x in loops(Schedule.parse("peel o 1 as i_rest").apply(text_of(COPY)))]
+    assert len(names) == len(set(names)) == 5
+
+
+def test_what_peeling_repeats_has_registers_of_its_own():
+    body = "      q: int64 = o * 4\n      for i in 4:\n        y[q + i] = x[q + i]\n"
+    after = Schedule.parse("peel o 1").apply(text_of(body))
+    assert unproven(after) is None
+    assert len({s.local for s in statements(after.loops) if isinstance(s, Define)}) == 2
+
+
+def test_what_becomes_outermost_is_shared_out():
+    """Loops of one thread around them change places with loops whose turns hand on: threads would do these."""
+    handing = text_of("      y[o + 1] = y[o] + x[o]\n")
+    for step in ("reorder o once", "fuse once o"):
+        with pytest.raises(RelayError, match="read and written in different turns of `o"):
+            Schedule.parse(step).apply(handing)
+    inner = text_of("      for i in 3:\n        y[o * 4 + i + 1] = y[o * 4 + i] + x[i]\n")
+    for step in ("fuse o i", "reorder i o"):
+        with pytest.raises(RelayError, match="in different turns of"):
+            Schedule.parse(f"parallel o\n{step}").apply(inner)
+    assert Schedule.parse("reorder o once").apply(text_of(COPY)).items == 4
+
+
+def test_a_register_that_is_set_is_parted_as_it_is():
+    body = "      t: float32 = 0f\n      for i in 4:\n        t = x[o * 4 + i]\n      y[o] = t\n"
+    before = text_of(body)
+    after = Schedule.parse("fission o").apply(before)
+    given = np.arange(16, dtype="float32")
+    results = []
+    for p in (before, after):
+        (_, x), (_, y) = p.buffers
+        memory = {x: given, y: np.zeros(16, "float32")}
+        run(p, memory)
+        results.append(memory[y])
+    np.testing.assert_array_equal(*results)
+    assert results[0][3] == 15

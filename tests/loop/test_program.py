@@ -13,7 +13,7 @@ from relaylab.loop.program import For, statements
 from relaylab.loop.run import run
 from relaylab.loop.schedule.tree import loops, unique
 from relaylab.loop.show import show
-from relaylab.support.errors import RelayIndexError, RelayTypeError
+from relaylab.support.errors import RelayError, RelayIndexError, RelayTypeError
 
 RNG = np.random.default_rng(3)
 
@@ -224,3 +224,41 @@ def test_loops_in_each_other_are_named_apart():
 def test_a_constant_is_written_as_its_value():
     value = lambda zero: show(Const(zero, "float64"))
     assert value(0) == value(0.0) == "0f64" and value(0.1) == "0.1f64"
+
+
+READS = """
+kernel k(x: in0 float32[4], y: out0 float32[8])
+  parallel once in 1:
+    for i in 8{lanes}:
+      y[i] = {value}
+"""
+
+
+@pytest.mark.parametrize("lanes", ["", " vectorized"])
+def test_reads_outside_are_errors_where_their_guard_holds(lanes):
+    inside = "guard(i < 4, x[i], 0f)"
+    nested = "guard(i < 7, guard(i < 4, x[i] * 2f, 0f), 1f)"
+    outside = (
+        "guard(i < 5, x[i], 0f)",
+        "guard(i >= 5, 0f, x[i] + 1f)",
+        "guard(i < 6, guard(i < 5, x[i], 0f), 1f) * 0f",
+    )
+    for value in (inside, nested, *outside):
+        program = parse(READS.format(lanes=lanes, value=value), verify=False)
+        memory = {t: np.ones(t.shape[0], "float32") for _, t in program.buffers}
+        if value not in outside:
+            run(program, memory)
+            continue
+        with pytest.raises(RelayError, match="`x` is read outside its 4 elements"):
+            run(program, memory)
+
+
+def test_one_lane_stores_where_no_lane_says():
+    program = parse(
+        READS.format(lanes="", value="x[0]")
+        .replace("y[i] =", "for k in 1 vectorized:\n        y[i] =")
+        .replace("x[0]", "x[k]")
+    )
+    memory = {t: np.ones(t.shape[0], "float32") for _, t in program.buffers}
+    run(program, memory)
+    assert all(values.all() for values in memory.values())

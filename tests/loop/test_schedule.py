@@ -75,7 +75,7 @@ def checked(name, seeds):
 
     def check(after, words):
         np.testing.assert_allclose(results(after, arrays, want), want, rtol=1e-4, atol=1e-5, err_msg=words)
-        assert name == "conv" or unproven(after) is None, words
+        assert any(t.dtype == "bool" for t in after.private) or unproven(after) is None, words
 
     check_random(program, seeds, check)
 

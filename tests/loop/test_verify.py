@@ -201,3 +201,63 @@ kernel tiles(in0: in0 float32[60], out0: out0 float32[60]) items=4
     assert unproven(parse(text.strip())) is None
     with pytest.raises(RelayError, match="not proven"):
         parse(text.strip().replace("< 60", "< 61"))
+
+
+PREPARED = """
+kernel k(x: in0 float32[4], y: out0 float32[8])
+  prepared t: {dtype}[8]
+    for i in {filled}:
+      t[i] = {value}
+  parallel j in 8:
+    {use}
+"""
+
+
+def test_what_is_prepared_is_known():
+    """Conditions and places, by way of a register too; where nothing is filled, there are zeros."""
+    condition = {"dtype": "bool", "filled": 6, "value": "i < 4"}
+    for use in ("y[j] = guard(t[j], x[j], 0f)", "q: bool = t[j] and j >= 1\n    y[j] = guard(q, x[j - 1], 0f)"):
+        assert unproven(parse(PREPARED.format(**condition, use=use), verify=False)) is None
+    place = {"dtype": "int64", "filled": 6, "value": "i // 2 + 1", "use": "y[j] = x[t[j]]"}
+    assert unproven(parse(PREPARED.format(**place), verify=False)) is None
+    unfilled = unproven(parse(PREPARED.format(**place).replace("x[t[j]]", "x[t[j] - 1]"), verify=False))
+    assert unfilled is not None and unfilled.bounds == (-1, 2)
+
+
+GROWING = """
+kernel k(x: in0 int64[8], y: out0 int64[8])
+  scratch t: int64[8]
+  parallel once in 1:
+    for i in 8:
+      t[i] = i % 4
+    for i in 8:
+      p: int64 = t[i]
+      y[i] = x[p]
+      t[i] = {stored}
+"""
+
+
+def test_what_is_read_holds_all_that_is_stored_later():
+    """The intervals of private buffers and of registers were those of the first store."""
+    for stored in ("t[i] + 1", "x[i]", "p * 3", "min(p, 5) + 3"):
+        with pytest.raises(RelayError, match="not proven"):
+            parse(GROWING.format(stored=stored))
+    for stored in ("7 - p", "t[7 - i]", "max(p, 7)"):
+        assert unproven(parse(GROWING.format(stored=stored))) is None
+
+
+def test_a_store_under_else_is_no_promise():
+    text = """
+kernel k(x: in0 float32[4], y: out0 float32[8])
+  scratch t: bool[8]
+  parallel once in 1:
+    for i in 8:
+      if i < 6:
+        y[i] = 0f
+      else:
+        t[i] = i < 4
+    for j in 8:
+      y[j] = guard(t[j], x[j], 0f)
+"""
+    with pytest.raises(RelayError, match="not proven"):
+        parse(text)

@@ -98,3 +98,9 @@ def test_what_each_pass_is_worth():
     for row in rows.values():
         assert row.takes.low <= row.takes.median <= row.takes.high and (row.saves is None) == (row.verdict == row.note)
     assert found.whole.median > 0 and "FuseOps" in str(found)
+
+
+def test_no_run_is_no_measurement():
+    for call in (lambda: study.worth("mlp", runs=0), lambda: study.compare("mlp").times(-1)):
+        with pytest.raises(RelayError, match="at least one run"):
+            call()

@@ -34,8 +34,10 @@ def test_what_is_written_is_read_again(found, tmp_path):
         assert structural_equal(back.module(frame), mod)
     assert [(s["frame"], s["rule"]) for s in back.trace] == [(2, "two_reshapes")]
     assert back.figures["operator calls"] == 2 and str(back.module()) == str(back.module(3))
-    with pytest.raises(RelayError, match="there is no stage 9"):
-        back.module(9)
+    assert str(back.module(-4)) == str(back.module(0)) != str(back.module())
+    for frame in (9, -5):
+        with pytest.raises(RelayError, match=f"there is no stage {frame}"):
+            back.module(frame)
 
 
 def test_runs_are_compared_and_judged(found, tmp_path):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from relaylab.study.sweep import MEASURES
 from relaylab.study.sweep.worker import answer, measured
 from relaylab.support import cluster, line_process
 from relaylab.support.errors import RelayError
+from relaylab.viz.figures.chart import ChartBar, ChartPoint, bars, grid, points
 
 X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
 SMALL = relay.IRModule.from_expr(relay.Function([X], relay.nn.relu(relay.nn.dense(X, W))))
@@ -38,7 +41,7 @@ def test_every_combination_is_a_cell_and_a_text():
 @pytest.mark.parametrize(
     "settings",
     [{"measures": ("speed",)}, {"pipelines": ["default-FusOps"]}, {"pipelines": ["Fuse"]}, {"targets": ["cuda-"]},
-     {"schedules": [{"dense": "splitt i 2"}]}],
+     {"schedules": [{"dense": "splitt i 2"}]}, {"opt_levels": ["3"]}, {"threads": [0]}, {"options": [{"relay.x": 1}]}],
 )  # fmt: skip
 def test_wrong_lists_are_said_before_anything_runs(settings):
     with pytest.raises(RelayError):
@@ -87,6 +90,11 @@ def test_rows_are_kept_and_not_measured_again(inside, tmp_path):
     assert {"program", "how", "kernels", "status"} <= set(first.records()[0]) and "default-FuseOps" in str(first)
 
 
+def test_a_name_of_two_lines_is_one_row(inside):
+    table = study.sweep(study.cells([study.Program("two\nlines", SMALL)], **COUNTS))
+    assert len(str(table).splitlines()) == 2 and table.rows[0].cell.program == "two\nlines"
+
+
 def test_an_interrupted_sweep_keeps_its_rows(inside, tmp_path):
     def stop(row):
         raise KeyboardInterrupt
@@ -125,6 +133,30 @@ def test_pictures_and_measures(inside):
     for call in (lambda: table.bars("kernel"), lambda: table.pareto("mpl")):
         with pytest.raises(RelayError, match="did you mean|no"):
             call()
+
+
+@pytest.mark.parametrize("odd", [math.inf, math.nan, -1.0])
+def test_pictures_of_numbers_that_are_none(odd):
+    """A result that differs beyond measure: its place is the end of the scale, and no picture breaks."""
+    pictures = [
+        bars([ChartBar("g", "a", odd, (odd, odd)), ChartBar("g", "b", 2.0)], "t"),
+        grid({("a", "b"): odd, ("a", "c"): 1.0, ("a", "d"): 3.0}, "t"),
+        points([ChartPoint(odd, odd, "a"), ChartPoint(1.0, 2.0, "b")], "x", "y"),
+    ]
+    for picture in pictures:
+        stack = [picture.width, picture.height, *(astuple(x) for e in picture.elements for x in e.shapes)]
+        while stack:
+            value = stack.pop()
+            stack += value if isinstance(value, tuple) else ()
+            assert not isinstance(value, float) or math.isfinite(value)
+
+
+def test_what_is_worse_than_nothing_is_not_the_best(inside):
+    table = study.sweep(cells()[:2])
+    found = {("net", "exact"): 0.0, ("net", "off"): 0.5}
+    table.values = lambda measure: found
+    words = [e.id for e in table.heat("error").elements if "heat-0" in str(e)]
+    assert words == ["exact:net"]
 
 
 @pytest.mark.slow

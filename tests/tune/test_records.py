@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import warnings
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -159,6 +160,39 @@ def test_a_schedule_that_cannot_be_taken_is_said_and_left(tmp_path):
     with pytest.warns(RecordsWarning, match="7 does not divide"):
         lib = built(store.path)
     assert loops(lib) == loops(built(""))
+
+
+WRITTEN = """kernel zero(x: in0 float32[120], y: in1 float32[800], z: out0 float32[240])
+  parallel i in 240:
+    z[i] = 0f
+"""
+
+
+@pytest.mark.parametrize("text", [WRITTEN, "import os", "split i0 2 as for if"])
+def test_a_record_holds_steps_or_is_left(tmp_path, text):
+    """Loops that are written out may compute anything: a file of records could change what programs give."""
+    store = RecordStore(tmp_path / "r.sqlite", create=True)
+    store.add([product_record(schedule=text)])
+    with pytest.warns(RecordsWarning, match="the record of `.*matmul` is not used"):
+        assert loops(built(store.path)) == loops(built(""))
+
+
+@pytest.mark.parametrize("change", ["us = 'fast'", "schedule = x'00ff'", "threads = 'one'", "picked_us = x''"])
+def test_texts_in_the_place_of_numbers_are_damage(tmp_path, change):
+    store = RecordStore(tmp_path / "r.sqlite", create=True)
+    store.add([product_record()])
+    with closing(sqlite3.connect(store.path)) as base, base:
+        base.execute(f"UPDATE measured SET {change}")
+    with pytest.raises(RelayError) as found:
+        store.find()
+    assert found.value.code == "records.damaged" and change.split()[0] in found.value.message
+
+
+def test_the_users_own_records_never_stop_a_build(tmp_path, monkeypatch):
+    (tmp_path / "r.sqlite").write_text("damaged" * 99)
+    monkeypatch.setenv("RELAYLAB_RECORDS", str(tmp_path / "r.sqlite"))
+    with pytest.warns(RecordsWarning, match="not a database"):
+        assert loops(relay.build(PRODUCT, "llvm")) == loops(built(""))
 
 
 def test_what_is_chosen_in_the_program_goes_before_records(tmp_path):

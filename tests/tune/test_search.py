@@ -97,7 +97,7 @@ def test_an_interrupted_search_says_so_and_keeps_what_it_has(fake, tmp_path):
     assert found.stopped and found.measured == 3 == len(found.store.find())
 
 
-@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "5", None])
 def test_budgets_that_are_none(seconds, tmp_path):
     with pytest.raises(RelayError, match="budget"):
         study.tune(PROGRAM, seconds, tmp_path / "r.sqlite")

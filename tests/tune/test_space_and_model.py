@@ -90,7 +90,17 @@ def test_the_correction_is_learned_from_records():
     before = wrong()
     model.learn(records[:4])
     assert wrong() == before  # too few
-    model.learn([*records, TuningRecord("k", "cpu", "v", 1, "x", "ok", 1.0, 1, 0, "k", "[damaged")])
+    numbers = (
+        "[damaged",
+        "[1, 1, 1, 1, 1, 1, Infinity]",
+        "[NaN, 1, 1, 1, 1, 1, 1]",
+        "[-5, 1, 1, 1, 1, 1, 1]",
+        "[1]",
+        "{}",
+    )
+    damaged = [TuningRecord("k", "cpu", "v", 1, "x", "ok", 1.0, 1, 0, "k", text) for text in numbers]
+    endless = TuningRecord("k", "cpu", "v", 1, "x", "ok", math.inf, 1, 0, "k", features.text())
+    model.learn([*records, *damaged, endless])
     assert wrong() < before / 4
 
 

@@ -125,9 +125,11 @@ class _Lowering:
         """A parallel loop over this call's share of its items."""
         begin, end = (self._share(x, nest) for x in (self.f.begin, self.f.end))
         loop = nest.loop
+        if nest.grain > 1 or loop.kind == "vectorized":
+            end = self.f.minimum(self.f.mul(end, nest.grain), self._number(loop.axis.length))
+            begin = self.f.mul(begin, nest.grain)
         if loop.kind == "vectorized":
-            stop = self.f.minimum(self.f.mul(end, nest.grain), self._number(loop.axis.length))
-            self._vector_range(loop, self.f.mul(begin, nest.grain), stop, VectorContext({}))
+            self._vector_range(loop, begin, end, VectorContext({}))
             return
         self.f.loop(begin, end, lambda i: self._body(loop.body, [VectorContext({loop.axis: Ramp(i)})]))
 

@@ -49,7 +49,7 @@ def write_rows(emitter: Emitter, loop: For, at: VectorContext, width_of: Callabl
     any other.
     """
     around, before = list[Axis](), list[Define]()
-    while loop.kind == "unrolled" and not before and isinstance(loop.body[-1], For):
+    while loop.kind == "unrolled" and loop.body and not before and isinstance(loop.body[-1], For):
         before = [s for s in loop.body if isinstance(s, Define)]
         if len(before) + 1 < len(loop.body):
             return False

@@ -175,7 +175,7 @@ class GenericJob(LoweredJob):
 
         of = tuple(self.reads[k].identity for k in roles.values())
         return {
-            part.buffer.name: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: packing(part))
+            part.role: PackedConstant((of, kernel.name, part.buffer.name), lambda part=part: packing(part))
             for part in kernel.program.prepared
         }
 

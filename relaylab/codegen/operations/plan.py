@@ -179,6 +179,8 @@ class Planner:
     def _reused(self, job: Job, tensor: NetworkTensor, step: int, last: dict[NetworkTensor, int]) -> _Buffer | None:
         """The buffer of an operand that dies with this job and lies as its result will."""
         view = self.layouts(tensor)
+        if job.schedule is not None and job.schedule.loops:
+            return None  # loops that are written out may read what they have written
         for operand in job.in_place():
             own, home = self.layouts(operand), self.layouts.home(operand)
             buffer = self.buffers.get(home)

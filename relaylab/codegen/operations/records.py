@@ -8,6 +8,7 @@ and numbers: what is read from it becomes steps of schedules, which are checked 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -139,14 +140,39 @@ def kernel_key(operation: Operation) -> str:
 def tuned_schedules(network: Network, target: CpuTarget) -> dict[Operation, Schedule]:
     """The schedules of `PassContext(config={"relay.codegen.records": path})`, or of this user's records.
 
-    An empty path takes none. Raises RelayValueError `records.*` for a named file that cannot be used.
+    An empty path takes none. Raises RelayValueError `records.*` for a named file that cannot be used; of the user's own
+    it is said, and that of single records.
     """
     named = PassContext.current().get_config(RECORDS)
     path = default_records() if named is None else Path(named) if named else None
     if path is None or (named is None and not path.is_file()):
         return {}
-    best = RecordStore(path).best(target.key, num_threads())
+    try:
+        best = RecordStore(path).best(target.key, num_threads())
+    except RelayError as error:
+        if named is not None:
+            raise
+        _unused(f"the records of tuning are not used: {error}")
+        return {}
     if not best:
         return {}
-    found = {o: best.get(kernel_key(o)) for o in network.operations if not o.reshape_only}
-    return {operation: Schedule.parse(text) for operation, text in found.items() if text is not None}
+    found = {
+        o: text for o in network.operations if not o.reshape_only and (text := best.get(kernel_key(o))) is not None
+    }
+    return {operation: steps for operation, text in found.items() if (steps := _steps(operation, text)) is not None}
+
+
+def _steps(operation: Operation, text: str) -> Schedule | None:
+    """The steps of a record; None, and a warning, for what is none: loops may compute anything."""
+    why = "it holds loops that are written out, not steps"
+    try:
+        if not (schedule := Schedule.parse(text)).loops:
+            return schedule
+    except RelayError as error:
+        why = str(error)
+    _unused(f"the record of `{operation.name}` is not used: {why}")
+    return None
+
+
+def _unused(said: str) -> None:
+    warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=4)

@@ -5,15 +5,20 @@ What decides is which turns' accesses may meet (`directions`), and which sums ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
-from relaylab.loop.affine import Linear
-from relaylab.loop.expr import Axis, Local, Tensor, post_order
-from relaylab.loop.program import Accumulate, Define, For, LoopProgram, Statement, Store, statements, values
+import numpy as np
+
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.program import Accumulate, Define, For, LoopNest, LoopProgram, Statement, inside, statements, values
 from relaylab.loop.schedule.directions import Turns
-from relaylab.loop.schedule.tree import BufferAccess, accesses, locals_of
+from relaylab.loop.schedule.tree import BufferAccess, accesses, locals_of, own_accesses, with_values
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
+
+MOST_LISTED = 1 << 22  # places of a buffer
 
 
 def conflict(
@@ -63,6 +68,19 @@ def parting(parts: Sequence[Sequence[Statement]], axis: Axis) -> str:
     return _first(pairs, [s for part in parts for s in part], [axis], lambda signs: signs[axis] > 0)
 
 
+def sharing(first: LoopNest, second: LoopNest) -> str:
+    """Why a thread may not do its share of one nest while others are at the nest before it; empty if it may."""
+    one, other = first.loop, second.loop
+    if one.axis.length == other.axis.length and first.grain == second.grain:  # the same turns of both
+        body, moving = (*one.body, *with_values(other.body, {other.axis: one.axis})), [one.axis]
+    else:
+        body, moving = (one, other), []
+    own = list(accesses(body))
+    before = sum(1 for _ in accesses(body[: len(one.body)] if moving else (one,)))
+    pairs = [(a, c) for a in own[before:] for c in own[:before] if _matter(a, c)]
+    return _first(pairs, body, moving, lambda signs: not moving or signs[one.axis] != 0)
+
+
 def _matter(one: BufferAccess, other: BufferAccess) -> bool:
     return one.buffer is other.buffer and (one.write or other.write)
 
@@ -107,7 +125,16 @@ def _words(one: BufferAccess, other: BufferAccess, moving: Collection[Axis]) -> 
         return f"several turns of {names} write {place}"
     what = "written" if one.write and other.write else "read and written"
     second = "" if one.address is other.address else f" and `{other.buffer.name}[{show(other.address)}]`"
-    return f"{place}{second} may be one element, {what} in different turns of {names}"
+    return f"{place}{second} may be one element, {what} in different {f'turns of {names}' if names else 'nests'}"
+
+
+def shared_out(program: LoopProgram, loop: For) -> str:
+    """Why threads may not share out the turns of an outermost loop; empty if they may."""
+    own = private_to(program, loop)
+    if reason := conflict(loop.body, [loop.axis], without=own):
+        return reason
+    handed = {a.buffer.name for a in accesses(loop.body) if a.buffer in program.private and a.buffer not in own}
+    return f"`{min(handed)}` is private to a thread, but used outside of the loop too" if handed else ""
 
 
 def private_to(program: LoopProgram, loop: For) -> set[Tensor]:
@@ -115,7 +142,7 @@ def private_to(program: LoopProgram, loop: For) -> set[Tensor]:
     inside = {a.buffer for a in accesses(loop.body)} & set(program.private)
     counts = [list(accesses([nest.loop for nest in program.nests])), list(accesses(loop.body))]
     total, own = ({t: sum(a.buffer is t for a in found) for t in inside} for found in counts)
-    return {t for t in inside if total[t] == own[t] and (_filled_first(t, loop.body) or _of_a_turn(t, loop))}
+    return {t for t in inside if total[t] == own[t] and (filled_first(t, loop.body) or _of_a_turn(t, loop))}
 
 
 def _of_a_turn(buffer: Tensor, loop: For) -> bool:
@@ -124,38 +151,91 @@ def _of_a_turn(buffer: Tensor, loop: For) -> bool:
     return not conflict(loop.body, [loop.axis], others, sums=True)
 
 
-def _filled_first(buffer: Tensor, body: Sequence[Statement]) -> bool:
-    """Whether stores that are made in every turn fill a buffer, or all places that are read, before it is read."""
-    simplify, axes = Simplifier(), {s.axis for s in statements(tuple(body)) if isinstance(s, For)}
-    filled: list[Linear] = []
-    stack = [*reversed(body)]
+def filled_first(buffer: Tensor, body: Sequence[Statement]) -> bool:
+    """Whether all places of a buffer that are read are filled before, by stores that are made in every turn."""
+    simplify = Simplifier()
+    filled: list[_Places] = []
+    used: list[_Places] = []
+    stack: list[tuple[Statement, tuple[Axis, ...], bool]] = [(s, (), True) for s in reversed(body)]
     while stack:
-        statement = stack.pop()
-        if isinstance(statement, For) and statement.stop is None:
-            stack += reversed(statement.body)
-        elif any(a.buffer is buffer and not (a.write and not a.kind) for a in accesses([statement])):
-            break
-        elif isinstance(statement, Store) and statement.buffer is buffer:
-            filled.append(simplify.linear(simplify(statement.address)))
-    reach = 0
-    for first, last in sorted(run for total in filled for run in _run(total, axes)):
-        reach = max(reach, last) if first <= reach else reach
-    used = (simplify.linear(simplify(a.address)) for a in accesses(body) if a.buffer is buffer)
-    boxes = [_box(total, axes) for total in filled]
-    return reach >= buffer.shape[0] or all((box := _box(t, axes)) is not None and box in boxes for t in used)
+        statement, around, always = stack.pop()
+        for access in own_accesses(statement):
+            if access.buffer is buffer:
+                places = _Places(simplify(access.address), around, simplify)
+                if not access.write or access.kind:
+                    used.append(places)
+                elif always and not used:
+                    filled.append(places)
+        if isinstance(statement, For):
+            around, always = (*around, statement.axis), always and statement.stop is statement.axis.size is None
+        else:
+            always = False
+        stack += [(s, around, always) for s in reversed(inside(statement))]
+    return all(_covered(places, filled, buffer.shape[0]) for places in used)
 
 
-def _box(total: Linear, axes: Collection[Axis]) -> tuple[int, list[tuple[int, int]]] | None:
-    """The places that an address reaches while `axes` turn: where they begin, steps and extents."""
-    terms = [(factor, a.extent) for a, factor in total.terms.items() if isinstance(a, Axis) and a in axes]
-    return (total.const, sorted(terms)) if len(terms) == len(total.terms) else None
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a buffer is accessed: an address, and the loops of a body around it."""
+
+    address: ScalarExpr
+    around: tuple[Axis, ...]
+    simplify: Simplifier
+
+    def own(self, beside: _Places) -> list[Axis]:
+        """The loops that move it in one turn of those that are around both."""
+        nodes = set(post_order(self.address))
+        return [a for a in self.around if a not in beside.around and a in nodes]
+
+    def box(self, beside: _Places) -> _Box | None:
+        """What is reached in one turn of the loops that are around both."""
+        own, total = self.own(beside), self.simplify.linear(self.address)
+        turning = sorted((f, a.extent) for a, f in total.terms.items() if isinstance(a, Axis) and a in own)
+        staying = {a: f for a, f in total.terms.items() if a not in own}
+        return (total.const, turning, staying) if all(isinstance(a, Axis) for a in total.terms) else None
+
+    def alike(self, beside: _Places) -> bool:
+        """Whether all that is reached there is reached here, by the same address in other loops."""
+        mine, theirs = self.own(beside), beside.own(self)
+        if any(isinstance(n, (Load, Local)) for n in post_order(self.address)) or len(mine) != len(theirs):
+            return False
+        same = self.simplify(beside.address, dict(zip(theirs, mine))) is self.address
+        return same and all(a.extent >= c.extent for a, c in zip(mine, theirs))
 
 
-def _run(total: Linear, axes: Collection[Axis]) -> list[tuple[int, int]]:
-    """The first of the neighbouring addresses that loops over `axes` reach, and what comes after the last."""
-    box, reach = _box(total, axes), 1
-    for factor, extent in box[1] if box else ():
-        if not 0 < factor <= reach:
-            return []
-        reach += factor * (extent - 1)
-    return [(total.const, total.const + reach)] if box else []
+_Box = tuple[int, list[tuple[int, int]], dict[ScalarExpr, int]]
+"""Places of a buffer: where they begin, steps and extents, and what else the beginning depends on."""
+
+
+def _covered(used: _Places, filled: Sequence[_Places], size: int) -> bool:
+    """Whether places are among those that are filled."""
+    whole: _Box = (0, [(1, size)], {})
+    left: dict[tuple[object, ...], np.ndarray] = {}  # for each number of turns around both: which are not filled yet
+    for places in filled:
+        mine, theirs = places.box(used), used.box(places)
+        if mine is not None and mine == theirs or places.alike(used):
+            return True
+        theirs = theirs if theirs is not None and mine is not None and mine[2] == theirs[2] else whole
+        if mine is None or mine[2] != theirs[2] or max(size, _count(mine), _count(theirs)) > MOST_LISTED:
+            continue
+        around = (*(a for a in places.around if a in used.around), theirs is whole)
+        if around not in left:
+            left[around] = np.zeros(size, bool)
+            left[around][_listed(theirs, size)] = True
+        left[around][_listed(mine, size)] = False
+        if not left[around].any():
+            return True
+    return False
+
+
+def _count(box: _Box) -> int:
+    return math.prod(extent for _, extent in box[1])
+
+
+def _listed(box: _Box, size: int) -> np.ndarray:
+    """All places of a box that are in a buffer."""
+    first, turning, _ = box
+    found = np.array([first])
+    for step, extent in turning:
+        found = np.add.outer(found, step * np.arange(extent)).ravel()
+    return found[(found >= 0) & (found < size)]

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.expr import Axis, post_order
-from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, statements
-from relaylab.loop.schedule.legal import conflict, private_to
+from relaylab.loop.program import Accumulate, Body, Define, For, IfThenElse, LoopNest, LoopProgram, inside, statements
+from relaylab.loop.schedule.legal import conflict, shared_out
 from relaylab.loop.schedule.step import primitive
-from relaylab.loop.schedule.tree import accesses, around, exchanged, fresh, illegal, loop_named, whole
+from relaylab.loop.schedule.tree import accesses, around, counted, exchanged, fresh, illegal, loop_named, whole
 from relaylab.loop.show import show
 
 Words = tuple[str, ...]
@@ -37,16 +37,16 @@ def vectorize(program: LoopProgram, words: Words) -> LoopProgram:
 def unroll(program: LoopProgram, words: Words) -> LoopProgram:
     """The turns of a loop are written out one after another. A vectorized loop becomes as many vectors side by side."""
     for name in words:
-        loop = whole(loop_named(program, name))
+        loop = counted(whole(loop_named(program, name)))
         if loop.kind == "unrolled":
             raise illegal(f"`{name}` is unrolled already")
         if loop.kind == "vectorized":
             raise illegal(f"`{name}` is vectorized: its vectors stand side by side where registers need it")
-        loops = [loop, *(s for s in statements(loop.body) if isinstance(s, For) and s.kind == "unrolled")]
-        loops += [s for s in around(program, loop) if s.kind == "unrolled"]
-        if math.prod(s.axis.extent for s in loops) > MOST_COPIES:
-            raise illegal(f"more than {MOST_COPIES} copies of a statement", "split the loop and unroll its inner half")
-        program = exchanged(program, loop, lambda s: (replace(s, kind="unrolled"),))
+        unrolled = replace(loop, kind="unrolled")
+        outside = math.prod(s.axis.extent for s in around(program, loop) if s.kind == "unrolled")
+        if too_many := many_copies((unrolled,), outside):
+            raise illegal(too_many, "split the loop and unroll its inner half")
+        program = exchanged(program, loop, lambda s, unrolled=unrolled: (unrolled,))
     return program
 
 
@@ -85,12 +85,8 @@ def parallel(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(f"beside `{name}` stand other statements, which belong to all threads", "join them first")
     if loop.kind == "unrolled" or loop.kind == "vectorized" and program.registers:
         raise illegal(f"`{name}` is {loop.kind}: its turns are written out")
-    own = private_to(program, loop)
-    if reason := conflict(loop.body, [loop.axis], without=own):
+    if reason := shared_out(program, loop):
         raise illegal(reason)
-    handed = {a.buffer for a in accesses(loop.body)} & set(program.private) - own
-    if handed:
-        raise illegal(f"`{min(t.name for t in handed)}` is private to a thread, but used outside of the loop too")
     nests = list(program.nests)
     nests[at] = LoopNest(loop, LANES if loop.kind == "vectorized" else 1)
     return replace(program, nests=tuple(nests))
@@ -101,6 +97,21 @@ def _serial(program: LoopProgram, name: str) -> For:
     if loop.kind != "serial":
         raise illegal(f"`{name}` is {loop.kind} already")
     return whole(loop)
+
+
+def many_copies(body: Body, outside: int = 1) -> str:
+    """That too many copies of a statement would be written out, with those that loops outside make; empty if not."""
+    stack = [(s, outside) for s in body]
+    while stack:
+        statement, count = stack.pop()
+        if isinstance(statement, For) and statement.kind != "serial":
+            count *= (
+                statement.axis.extent if statement.kind == "unrolled" else min(statement.unroll, statement.axis.extent)
+            )
+        if count > MOST_COPIES:
+            return f"more than {MOST_COPIES} copies of a statement"
+        stack += [(s, count) for s in inside(statement)]
+    return ""
 
 
 def differing(loop: For) -> str:

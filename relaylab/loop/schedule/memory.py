@@ -27,6 +27,7 @@ from relaylab.loop.schedule.tree import (
     accesses,
     around,
     buffer_named,
+    counted,
     edited,
     exchanged,
     fresh,
@@ -63,7 +64,7 @@ def pack(program: LoopProgram, words: Words) -> LoopProgram:
     before, names = named(words)
     buffer, loop = buffer_named(program, before[0]), loop_named(program, before[1])
     inner = [s.axis for s in statements(loop.body) if isinstance(s, For)]
-    order = [loop_named(program, n).axis for n in before[2:]]
+    order = [counted(loop_named(program, n)).axis for n in before[2:]]
     wrong = [a.name for k, a in enumerate(order) if a not in inner or a in order[:k]]
     if wrong:
         raise illegal(f"`{wrong[0]}` does not stand once in `{before[1]}`")

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, cast, post_order
+from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, apply, as_index, cast, post_order
 from relaylab.loop.program import FUNCTION, Accumulate, Define, For, LoopProgram, Statement, Store, statements
 from relaylab.loop.scalar import compute_dtype
-from relaylab.loop.schedule.legal import parting, private_to, turned
+from relaylab.loop.schedule.legal import parting, private_to, shared_out, turned
 from relaylab.loop.schedule.step import named, number, primitive
 from relaylab.loop.schedule.tree import (
     Body,
     accesses,
     around,
     copied,
+    counted,
     edited,
     exchanged,
     fresh,
@@ -24,9 +25,11 @@ from relaylab.loop.schedule.tree import (
     mapped,
     moved,
     rebuilt,
+    unique,
     whole,
     with_values,
 )
+from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
 
 Words = tuple[str, ...]
@@ -37,7 +40,7 @@ MOST_ELEMENTS = 1 << 24  # of a private buffer
 def split(program: LoopProgram, words: Words) -> LoopProgram:
     """A loop becomes two: blocks, and FACTOR turns in each. FACTOR divides the extent (`peel` cuts a rest off)."""
     (name, factor), names = named(words)
-    loop, size = _plain(loop_named(program, name)), number(factor, "a factor")
+    loop, size = counted(_plain(loop_named(program, name))), number(factor, "a factor")
     extent = loop.axis.extent
     if extent % size:
         raise illegal(f"{size} does not divide the {extent} turns of `{name}`", f"peel {name} {extent // size * size}")
@@ -51,27 +54,27 @@ def split(program: LoopProgram, words: Words) -> LoopProgram:
 def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     """Two loops, one directly in the other, become one."""
     (first, second), names = named(words)
-    outer, inner = (_plain(loop_named(program, n)) for n in (first, second))
+    outer, inner = (counted(_plain(loop_named(program, n))) for n in (first, second))
     if outer.body != (inner,):
         raise illegal(f"`{second}` is not all that `{first}` contains")
     axis = Axis(fresh(program, names[0] if names else first + second), outer.axis.extent * inner.axis.extent)
     size = inner.axis.extent
     body = with_values(inner.body, {outer.axis: axis // size, inner.axis: axis % size})
-    return exchanged(program, outer, lambda s: (For(axis, "serial", body),))
+    return _shared(program, exchanged(program, outer, lambda s: (For(axis, "serial", body),)))
 
 
 @primitive("peel LOOP COUNT [as NAME]", "split with a rest", "split with a predicate, loop_partition")
 def peel(program: LoopProgram, words: Words) -> LoopProgram:
     """The first COUNT turns of a loop stay in it, the rest become a loop of their own after it."""
     (name, count), names = named(words)
-    loop, turns = _plain(loop_named(program, name)), number(count, "a count")
+    loop, turns = counted(_plain(loop_named(program, name))), number(count, "a count")
     if turns >= loop.axis.extent:
         raise illegal(f"`{name}` has only {loop.axis.extent} turns")
     first = Axis(name, turns)
     after = Axis(fresh(program, names[0] if names else f"{name}_rest"), loop.axis.extent - turns)
     rest = copied(program, with_values(loop.body, {loop.axis: after + turns}), "_rest")
     one = For(first, "serial", with_values(loop.body, {loop.axis: first}))
-    return exchanged(program, loop, lambda s: (one, For(after, "serial", rest)))
+    return unique(exchanged(program, loop, lambda s: (one, For(after, "serial", rest))))
 
 
 @primitive("reorder LOOP LOOP ...", "reorder(...)", "reorder(...)")
@@ -98,7 +101,7 @@ def reorder(program: LoopProgram, words: Words) -> LoopProgram:
         raise illegal(reason)
     for loop in reversed(order):
         inside = (replace(loop, body=inside),)
-    return exchanged(program, top, lambda s: inside)
+    return _shared(program, exchanged(program, top, lambda s: inside))
 
 
 @primitive("fission LOOP ...", "cache_write(T, scope)", "decompose_reduction(block, x), cache_write(block, ...)")
@@ -119,8 +122,9 @@ def join(program: LoopProgram, words: Words) -> LoopProgram:
     at = next((k for k, s in enumerate(body) if s is first), len(body))
     if body[at + 1 : at + 2] != (second,):
         raise illegal(f"`{words[1]}` does not follow `{words[0]}` directly")
-    if first.axis.extent != second.axis.extent:
-        raise illegal(f"`{words[0]}` has {first.axis.extent} turns, `{words[1]}` {second.axis.extent}")
+    if first.axis.length != second.axis.length:
+        turns = [show(as_index(loop.axis.length)) for loop in (first, second)]
+        raise illegal(f"`{words[0]}` has {turns[0]} turns, `{words[1]}` {turns[1]}")
     added = with_values(second.body, {second.axis: first.axis})
     if reason := parting([first.body, added], first.axis):
         raise illegal(reason)
@@ -133,6 +137,14 @@ def join(program: LoopProgram, words: Words) -> LoopProgram:
 
 
 # ---- parts of steps
+
+
+def _shared(before: LoopProgram, after: LoopProgram) -> LoopProgram:
+    """A program whose outermost loops may be others than before: the threads share these out now."""
+    for old, new in zip(before.nests, after.nests):
+        if old.loop.axis is not new.loop.axis and (reason := shared_out(after, new.loop)):
+            raise illegal(reason)
+    return after
 
 
 def _plain(loop: For, program: LoopProgram | None = None) -> For:
@@ -163,7 +175,7 @@ def _parted(program: LoopProgram, loop: For) -> LoopProgram:
             wanted = axis.name + ("_init" if k < main else "_out")
             while (name := fresh(program, wanted)) in taken:
                 wanted += "_"
-            axis = Axis(name, axis.extent)
+            axis = replace(axis, name=name)
         parts.append(For(axis, "serial", with_values((statement,), {loop.axis: axis})))
     return exchanged(program, loop, lambda s: tuple(parts))
 
@@ -203,7 +215,7 @@ def _in_memory(body: Body, local: Local, buffer: Tensor, address: Axis) -> Body:
                 return (Store(buffer, simplify(address), simplify(cast(expression(value), buffer.dtype))),)
             case Accumulate(x, kind, value) if x is local:
                 amount = simplify(cast(expression(value), buffer.dtype))
-                total = simplify(apply(FUNCTION[kind], simplify(element), amount))
+                total = amount if kind == "last" else simplify(apply(FUNCTION[kind], simplify(element), amount))
                 return (Store(buffer, simplify(address), total),)
             case _:
                 return (mapped(s, expression),)

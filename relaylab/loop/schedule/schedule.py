@@ -25,27 +25,30 @@ PACKED = ": weight0 "
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Steps in their order, or the text of loops in place of a kernel's. Equal schedules are equal values; the text
-    says all of one."""
+    """Steps in their order, after the text of loops if some stand in place of a kernel's. Equal schedules are equal
+    values; the text says all of one."""
 
     steps: tuple[ScheduleStep, ...] = ()
     loops: str = ""
 
     @staticmethod
     def parse(text: str) -> Schedule:
-        """The schedule of a text, one step a line; `#` begins a remark. A text that begins with `kernel` is loops.
+        """The schedule of a text, one step a line; `#` begins a remark. `kernel` begins loops, and steps may follow
+        that stand no further in than it.
 
         Raises RelayValueError `schedule-step.unknown` and `schedule.arguments` with the line.
         """
-        if text.split(None, 1)[:1] == [KERNEL]:
-            return Schedule(loops=text)
-        steps: list[ScheduleStep] = []
-        for number, line in enumerate(text.splitlines(), 1):
-            words = line.split("#")[0].split()
-            if words:
-                with placed(f"line {number}: {line.strip()}"):
+        lines, steps, end = text.split("\n"), list[ScheduleStep](), 0
+        said = [
+            (k, len(line) - len(line.lstrip()), w) for k, line in enumerate(lines) if (w := line.split("#")[0].split())
+        ]
+        if said and said[0][2][0] == KERNEL:
+            end = next((k for k, indent, _ in said[1:] if indent <= said[0][1]), len(lines))
+        for k, _, words in said:
+            if k >= end:
+                with placed(f"line {k + 1}: {lines[k].strip()}"):
                     steps.append(step(words[0], *words[1:]))
-        return Schedule(tuple(steps))
+        return Schedule(tuple(steps), "\n".join(lines[:end]))
 
     def __str__(self) -> str:
         return "\n".join((*([self.loops] if self.loops else ()), *map(str, self.steps)))
@@ -77,7 +80,9 @@ class Schedule:
         return self + Schedule((step(name, *words),))
 
     def __add__(self, other: Schedule) -> Schedule:
-        return Schedule((*self.steps, *other.steps), self.loops)
+        if other.loops and (self.steps or self.loops):
+            raise RelayValueError("loops that are written out stand first", code="schedule.arguments")
+        return Schedule((*self.steps, *other.steps), self.loops or other.loops)
 
     def trail(self, program: LoopProgram) -> Iterator[tuple[ScheduleStep, LoopProgram]]:
         """Every step with the program after it. What refuses a step is raised with its place."""
@@ -87,7 +92,7 @@ class Schedule:
             )
         for number, one in enumerate(self.steps, 1):
             with placed(f"step {number}: {one}"):
-                if number > 1 and one.name == FROM:
+                if one.name == FROM and (number > 1 or self.loops):
                     raise RelayValueError(f"`{one}` stands first or not at all", code="schedule.illegal")
                 program = one.apply(program)
             yield one, program

@@ -10,7 +10,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from relaylab.loop.parse import RESERVED
 from relaylab.loop.program import LoopProgram
+from relaylab.loop.tokens import is_name
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import Table
 
@@ -89,12 +91,17 @@ class ScheduleStep:
 
 
 def step(name: str, *words: str | int) -> ScheduleStep:
-    """A step, its primitive looked up and its words counted."""
+    """A step, its primitive looked up, its words counted, its new names such as the text of loops may have."""
     rule, given = PRIMITIVES.lookup(name), tuple(map(str, words))
     if not rule.takes(given):
         raise RelayValueError(
             f"`{name}` is written `{rule.usage}`, not `{' '.join((name, *given))}`", code="schedule.arguments"
         )
+    new = named(given)[1]
+    for k, word in enumerate(new):
+        if word in new[:k] or word in RESERVED or not is_name(word):
+            why = "is given twice" if word in new[:k] else "is no name for a loop or buffer"
+            raise RelayValueError(f"`{word}` {why}", code="schedule.arguments")
     return ScheduleStep(name, given)
 
 

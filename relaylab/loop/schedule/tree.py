@@ -58,6 +58,13 @@ def whole(loop: For) -> For:
     return loop
 
 
+def counted(loop: For) -> For:
+    """A loop whose turns are a number."""
+    if loop.axis.size is not None:
+        raise illegal(f"how many turns `{loop.axis.name}` has, `{show(loop.axis.size)}`, is known when the kernel runs")
+    return loop
+
+
 Place = tuple[For | IfThenElse, int]
 """A loop or a condition around a statement, and in which of its bodies that stands."""
 
@@ -237,10 +244,19 @@ def _exchanged_axes(body: Body, new: Mapping[Axis, Axis]) -> Body:
 
 
 def copied(program: LoopProgram, body: Body, suffix: str) -> Body:
-    """A body whose loops are loops of their own, named after the old ones."""
+    """A body whose loops and registers are its own, loops named after the old ones."""
     axes = [s.axis for s in statements(body) if isinstance(s, For)]
-    new = {a: Axis(fresh(program, a.name + suffix), a.extent) for a in axes}
-    return _exchanged_axes(body, new)
+    registers = {s.local: replace(s.local) for s in statements(body) if isinstance(s, Define)}
+    new = {a: replace(a, name=fresh(program, a.name + suffix)) for a in axes}
+
+    def own(s: Statement) -> tuple[Statement]:
+        match s:
+            case Define(local) | Accumulate(local):
+                return (replace(s, local=registers.get(local, local)),)
+            case _:
+                return (s,)
+
+    return rebuilt(with_values(_exchanged_axes(body, new), registers), own)
 
 
 # ---- what is read and written

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
 from relaylab.loop.expr import Axis, Load, Local, Tensor, post_order
 from relaylab.loop.parse import parse
 from relaylab.loop.program import Body, For, LoopProgram, statements
-from relaylab.loop.schedule.legal import conflict
-from relaylab.loop.schedule.marks import differing
+from relaylab.loop.schedule.legal import conflict, filled_first, sharing
+from relaylab.loop.schedule.marks import differing, many_copies
 from relaylab.loop.schedule.tree import accesses, illegal
 
 
@@ -47,14 +48,21 @@ def loops_in_place(program: LoopProgram, text: str) -> LoopProgram:
 
 
 def hindrances(program: LoopProgram) -> Iterator[str]:
-    """Why loops cannot run as they are marked: shared out, as lanes, with buffers in registers."""
+    """Why loops cannot run as they are: shared out, as lanes, with buffers of their own and some in registers."""
     for nest in program.nests:
         if reason := conflict(nest.loop.body, [nest.loop.axis], without=program.private):
+            yield reason
+    for first, second in combinations(program.nests, 2):
+        if reason := sharing(first, second):
             yield reason
     for loop in statements(program.loops):
         if isinstance(loop, For) and loop.kind == "vectorized":
             if reason := conflict(loop.body, [loop.axis], sums=True) or differing(loop):
                 yield reason
+    if reason := many_copies(program.loops):
+        yield reason
+    nests = [nest.loop for nest in program.nests]
+    yield from (f"`{t.name}` is read where it may not be filled" for t in program.private if not filled_first(t, nests))
     held = frozenset(program.registers)
     if held:
         yield from _unknown_places(program.loops, held)

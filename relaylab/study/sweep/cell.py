@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.llvm.cache import digest
 from relaylab.loop.schedule import Schedule
+from relaylab.runtime.threads import checked
 from relaylab.study.compare import passes_of
 from relaylab.study.pipeline import item_of
 from relaylab.study.program import Loadable, load
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.transform import BindParams, InferType
+from relaylab.transform import BindParams, InferType, PassContext
 from relaylab.zoo.catalog import NETWORKS
 
 MEASURES = {
@@ -90,11 +91,15 @@ def cells(
         if name not in MEASURES:
             help = did_you_mean(name, MEASURES) or f"there are {', '.join(MEASURES)}"
             raise RelayValueError(f"`{name}` is not measured", code="sweep.measure", help=help)
+    for level, table in itertools.product(opt_levels, options):
+        PassContext(opt_level=level, config=dict(table))
     for pipeline, level in itertools.product(pipelines, opt_levels):
         for made in passes_of(pipeline, level):
             item_of(made)
     for target in targets:
         parse_target(target)
+    for count in threads:
+        checked(count)
     tables = [tuple(sorted((k, str(Schedule.parse(str(s)))) for k, s in table.items())) for table in schedules]
     settings = [tuple(sorted(table.items())) for table in options]
     every = itertools.product(map(_named, programs), pipelines, targets, opt_levels, threads, settings, tables)

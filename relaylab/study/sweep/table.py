@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -99,7 +100,7 @@ class SweepTable:
         """Programs × ways of compiling, each cell relative to the best of its program."""
         found = self.values(measure)
         best = {p: min(v for (q, _), v in found.items() if q == p) for p, _ in found}
-        shares = {key: value / best[key[0]] if best[key[0]] else 1.0 for key, value in found.items()}
+        shares = {k: v / best[k[0]] if best[k[0]] else math.inf if v else 1.0 for k, v in found.items()}
         return grid(shares, f"{measure}, relative to the best of each row")
 
     def bars(self, measure: str = "time_us") -> Scene:
@@ -145,4 +146,4 @@ def _row(row: Row) -> SweepRow:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())

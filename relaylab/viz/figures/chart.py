@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from relaylab.viz.graph.figure import abbreviated
@@ -36,9 +36,9 @@ class ChartPoint:
 
 def bars(given: Sequence[ChartBar], title: str) -> Scene:
     """Bars under the names of their groups; intervals are lines at their ends."""
-    most = max((b.span[1] if b.span else b.value for b in given), default=1.0) or 1.0
+    most = _most(b.span[1] if b.span else b.value for b in given)
     left = MARGIN + min(LONGEST, max((text_width(b.name, 9.0) for b in given), default=0.0)) + 12
-    across = lambda value: left + WIDTH * value / most
+    across = lambda value: left + WIDTH * _part(value, most)
     elements, y, group = [_title(title)], MARGIN + TITLE, ""
     for bar in given:
         if bar.group != group:
@@ -64,7 +64,7 @@ def grid(shares: Mapping[tuple[str, str], float], title: str) -> Scene:
     rows, columns = (list(dict.fromkeys(k[side] for k in shares)) for side in (0, 1))
     left = MARGIN + min(LONGEST, max((text_width(r, 9.0) for r in rows), default=0.0)) + 10
     top = MARGIN + TITLE + LINE * (len(columns) + 1)
-    most = max(max(shares.values(), default=1.0), 1.0 + 1e-9)
+    most = max(_most(shares.values()), 1.0 + 1e-9)
     elements = [_title(title)]
     for k, column in enumerate(columns):
         x, y = left + (k + 0.5) * CELL, top - LINE * (len(columns) - k)
@@ -85,8 +85,8 @@ def grid(shares: Mapping[tuple[str, str], float], title: str) -> Scene:
 def points(given: Sequence[ChartPoint], across: str, up: str) -> Scene:
     """Points by two measures from 0 on; those that no other one beats in both are filled and named."""
     left, top = MARGIN + 20, MARGIN + TITLE + 14
-    most = [max((getattr(p, a) for p in given), default=1.0) or 1.0 for a in ("x", "y")]
-    place = lambda p: (left + SIDE * 1.4 * p.x / most[0], top + SIDE * (1 - p.y / most[1]))
+    most = [_most(getattr(p, a) for p in given) for a in ("x", "y")]
+    place = lambda p: (left + SIDE * 1.4 * _part(p.x, most[0]), top + SIDE * (1 - _part(p.y, most[1])))
     axes = Path((("M", left, top), ("L", left, top + SIDE), ("L", left + SIDE * 1.4, top + SIDE)), ("wire",))
     marks = (
         axes,
@@ -106,8 +106,19 @@ def points(given: Sequence[ChartPoint], across: str, up: str) -> Scene:
     return Scene(left + SIDE * 1.4 + LONGEST, top + SIDE + 24 + MARGIN, tuple(elements), f"{up} over {across}")
 
 
+def _most(values: Iterable[float]) -> float:
+    """The largest number of a scale."""
+    return max((v for v in values if math.isfinite(v) and v > 0), default=1.0)
+
+
+def _part(value: float, most: float) -> float:
+    """How far along a scale a value lies; what is beyond it lies at its end, what is no number at its beginning."""
+    return min(max(0.0, value / most), 1.0)
+
+
 def _share(id: str, share: float, most: float, x: float, y: float) -> Element:
-    level = min(len(HEAT) - 1, math.floor(len(HEAT) * math.log(share) / math.log(most))) if share > 1 else 0
+    last = len(HEAT) - 1
+    level = last if share >= most else math.floor(len(HEAT) * math.log(share) / math.log(most)) if share > 1 else 0
     words = f"{id}: {share:.2f} times the best"
     text = Text(x + CELL / 2, y + 14, f"{share:.2f}", 9.0, anchor="middle")
     plate = Rect(x + 1, y + 1, CELL - 2, LINE + 3, 2.0, (f"heat-{level}", "plate"))
