@@ -11,7 +11,6 @@ kept, also where text would lose it.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +70,7 @@ def load_json(json_str: str) -> Loaded:
     except RelayError:
         raise
     except (
-        ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, binascii.Error, struct.error,
+        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error,
     ) as error:  # fmt: skip
         why = f"{type(error).__name__}: {error}"
         raise RelayValueError(

@@ -78,6 +78,7 @@ EXPRESSIONS = [
     ("parse.missing-attribute", "1:1", "split needs the attribute `indices_or_sections`", "split(1f)"),
     ("parse.duplicate-attribute", "1:17", "the attribute `axis` is given twice", "sum(1f, axis=1, axis=2)"),
     ("parse.attribute-kind", "1:9", "the attribute `keepdims` cannot be the text", 'sum(1f, keepdims="yes")'),
+    ("parse.attribute-kind", "1:10", "`dtype` cannot be a list", 'cast(1f, dtype=["(4,8)i4,)"])'),
     ("parse.unexpected-token", "1:17", "arguments come before attributes", "sum(1f, axis=1, 2f)"),
     ("parse.unexpected-token", "1:14", "values are numbers, True, False", "sum(1f, axis=;)"),
     ("parse.unexpected-token", "1:14", "values are numbers", "sum(1f, axis=%x)"),
@@ -119,6 +120,9 @@ MODULES = [
     ("parse.bad-metadata", "2:12", "is damaged",
      V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n'
      '{"version": 1, "relay.Constant": [{"dtype": "float32", "shape": [2], "data": "AAAA"}]}'),
+    ("parse.bad-metadata", "2:12", "is damaged",
+     V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n'
+     '{"version": 1, "relay.Constant": [{"dtype": "(4,8)i4,)", "shape": [2], "data": "AAAA"}]}'),
 ]  # fmt: skip
 
 

@@ -175,9 +175,14 @@ def values_of(written: Written) -> dict[str, object]:
 
 
 def device_of(written: Written) -> VirtualDevice | None:
-    """The device that is written among the attributes of a function or at a variable; it is taken out of them."""
-    device, _ = written.pop("virtual_device", (None, 0))
-    return device if isinstance(device, VirtualDevice) else None
+    """The device among the attributes of a function or at a variable, taken out of them; an attribute of that name
+    that is none stays.
+    """
+    device, _ = written.get("virtual_device", (None, 0))
+    if device is not None and not isinstance(device, VirtualDevice):
+        return None
+    written.pop("virtual_device", None)
+    return device
 
 
 # ---- the record of a call
