@@ -209,3 +209,9 @@ def test_prefixes_of_programs_parse_or_give_a_diagnostic(seed: int) -> None:
 def test_thousands_of_open_brackets_are_one_clean_error(opening: str) -> None:
     (error,) = _errors(parse_expr, opening * 20_000)
     assert error.code in ("parse.unexpected-end", "parse.unexpected-token")
+
+
+def test_a_long_text_of_unknown_names_is_read_to_its_end() -> None:
+    """Only for the errors that are shown is a likely name looked for."""
+    text = "".join(f"let %a{k} = %q{k}; " for k in range(4_000))
+    assert len(_errors(parse_expr, f"{text}1")) == 50

@@ -10,7 +10,6 @@ from relaylab.ir.expr import Expr
 from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError, kind_of
-from relaylab.support.table import did_you_mean
 from relaylab.text.reading.devices import DEVICE, device_from
 from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
@@ -247,7 +246,7 @@ def record(p: State, definition: Definition, name: str, written: Written, token:
 
 def _report_unknown(p: State, name: str, fields: Mapping[str, Field], key: str, at: int) -> None:
     known = "it has: " + ", ".join(fields) if fields else "it takes none"
-    help = did_you_mean(key, fields) or known
+    help = p.near(key, fields) or known
     p.report("parse.unknown-attribute", f"{name} has no attribute `{key}`", p.span(at), help)
 
 
