@@ -144,7 +144,8 @@ class _Equality:
         self.bind(x, y)
 
     def bind(self, x: Var, y: Var) -> None:
-        self.require(x.device == y.device, x, y, f"on {x.virtual_device_} and on {y.virtual_device_}")
+        if x.device != y.device:
+            raise Mismatch(x, y, f"on {x.virtual_device_} and on {y.virtual_device_}")
         self.type(x.type_annotation, y.type_annotation, x, y, bound=True)
         self.pair(x, y)
 
@@ -189,19 +190,23 @@ class _Equality:
         """Types are equal up to the type variables and sizes that were paired; where they are those of `bound`
         variables, sizes of one name correspond.
         """
-        stack: list[tuple[ty.Type | None, ty.Type | None, bool]] = [(t, u, False)]
+        if t is None or u is None:
+            return self.require(t is u, x, y, f"types {t} and {u}")
+        stack: list[tuple[ty.Type, ty.Type, bool]] = [(t, u, False)]
+        seen: set[tuple[int, int]] = set()  # types may share their parts; within a function variables mean others
         while stack:
             a, b, done = stack.pop()
-            if a is None or b is None:
-                self.require(a is b, x, y, f"types {t} and {u}")
-            elif done and isinstance(a, ty.FuncType):
+            if isinstance(a, ty.FuncType):
+                seen.clear()
+            if done and isinstance(a, ty.FuncType):
                 self.close(a.type_params)
-            elif not self._variable(a, b):
+            elif not self._variable(a, b) and (id(a), id(b)) not in seen:
+                seen.add((id(a), id(b)))
                 parts, others = ty.type_parts(a), ty.type_parts(b)
                 same = type(a) is type(b) and len(parts) == len(others)
                 open_ = isinstance(a, ty.TensorType) and a.is_dynamic
-                same = same and (bool(parts) or (self.shapes(a, b, bound) if open_ else a == b))
-                self.require(same, x, y, f"types {t} and {u}")
+                if not (same and (bool(parts) or (self.shapes(a, b, bound) if open_ else a == b))):
+                    raise Mismatch(x, y, f"types {t} and {u}")
                 if isinstance(a, ty.FuncType) and isinstance(b, ty.FuncType):
                     self.open(a, b)
                     stack.append((a, b, True))

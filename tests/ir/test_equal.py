@@ -359,3 +359,13 @@ def test_sizes_of_one_name_correspond() -> None:
         assert not structural_equal(reshaped(n, n), wrong) and not structural_equal(wrong, reshaped(n, n))
     one, two = TensorType((n,)), TensorType((other,))  # free, as variables are
     assert not structural_equal(one, two) and structural_equal(one, two, map_free_vars=True)
+
+
+def test_types_that_share_their_parts_are_compared_once() -> None:
+    def doubled() -> TupleType:
+        found = TupleType([F3])
+        for _ in range(100):
+            found = TupleType([found, found])
+        return found
+
+    assert structural_equal(doubled(), doubled())
