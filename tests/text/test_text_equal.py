@@ -10,6 +10,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir import SizeVar
+from relaylab.ir.base import VirtualDevice, placed
 from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.text.node_json import load_json, save_json
 
@@ -162,3 +163,21 @@ def test_sizes_with_names_survive() -> None:
     mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], relay.reshape(x, (n * 6 + 3,)))))
     relay.assert_structural_equal(mod, relay.parse(mod.astext()))
     relay.assert_structural_equal(mod, load_json(save_json(mod)))
+
+
+@pytest.mark.parametrize(
+    "value", [2**64 - 1, 2**63, -(2**63), np.float64(1.5), np.str_("a"), -0.0, 5e-324, "\ud800\0", {"a b": [(), None]}]
+)
+def test_values_of_attributes_survive(value: object) -> None:
+    x = relay.var("x", shape=(2,))
+    mod = relay.IRModule.from_expr(relay.Function([x], x, x.checked_type, attrs={"a": value}))
+    for read in (relay.parse(mod.astext()), load_json(save_json(mod))):
+        relay.assert_structural_equal(mod, read)
+
+
+def test_devices_survive() -> None:
+    on = VirtualDevice(1, "llvm", "global")
+    x = placed(relay.var("x", shape=(2,)), on)
+    mod = relay.IRModule.from_expr(placed(relay.Function([x], x, x.checked_type), on))
+    for read in (relay.parse(mod.astext()), load_json(save_json(mod))):
+        assert read["main"].device == read["main"].params[0].device == on

@@ -14,12 +14,13 @@ from relaylab.text.reading.devices import DEVICE, device_from
 from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.state import State
-from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote
+from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote, whole
 
 Written = dict[str, tuple[object, int]]
 """Attributes as they stand in the text: name to value and the token of the name."""
 TYPE_KEY = "attrs_type_key"
 _NULL = ("None", "nullptr")
+_UNSIGNED = range(1 << 63, 1 << 64)
 
 
 def at_attribute(p: State) -> bool:
@@ -157,6 +158,8 @@ def number(p: State, attribute: bool = False) -> tuple[int | float, str]:
     if special is not None:
         return special
     try:
+        if attribute and not negative and len(text) > 18 and text.isdigit() and whole(text) in _UNSIGNED:
+            return whole(text), "uint64"
         return parse_number(f"{text}64" if attribute and text[-1] == "f" else text, negative)
     except BadNumber as bad:
         p.report(bad.args[0], bad.args[1], p.since(first), bad.args[2])
