@@ -200,7 +200,7 @@ class Tuple(ExprWithOp):
     """The values in their order."""
 
     def __getitem__(self, index: int) -> Expr:
-        if index >= len(self.fields):
+        if not -len(self.fields) <= index < len(self.fields):
             raise RelayIndexError(f"field {index} of a tuple of {len(self.fields)}", code="ir.tuple-index")
         return self.fields[index]
 

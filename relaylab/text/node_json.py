@@ -30,6 +30,8 @@ from relaylab.text.reading.devices import DEVICE, decoded, encoded
 from relaylab.text.reading.tvm_metadata import device_entry, dump, tensor
 
 VERSION = "0.10.0"
+LONGEST = 1_000_000
+"""How many values a list may have with the lists in it, which may stand in several places."""
 Entry = dict[str, Any]
 Loaded = Any
 """A node, a number, a text, a list or a map: what was saved."""
@@ -293,6 +295,7 @@ class _Loader:
         self.tensors: list[str] = graph.get("b64ndarrays", [])
         self.own = "relaylab" in graph.get("attrs", {})
         self.made: dict[int, Any] = {0: None}
+        self.length: dict[int, int] = {}  # of lists and maps, with those within them
 
     def record(self, key: str) -> Definition:
         """The class of attribute records with a type key."""
@@ -314,7 +317,12 @@ class _Loader:
             if at in self.made:
                 continue
             if ready:
-                self.made[at] = self._build(self.nodes[at])
+                entry = self.nodes[at]
+                if entry["type_key"] in ("Array", "Map"):
+                    self.length[at] = 1 + sum(self.length.get(int(i), 1) for i in entry.get("data", ()))
+                    if self.length[at] > LONGEST:
+                        raise ValueError(f"node {at} is a list of lists of more than {LONGEST} values")
+                self.made[at] = self._build(entry)
                 open_.discard(at)
                 continue
             if at in open_:

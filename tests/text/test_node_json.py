@@ -110,3 +110,12 @@ def test_damaged_json_of_older_versions_is_an_error(node: str) -> None:
     with pytest.raises(RelayError) as caught:
         upgrade_json(f'{{"root": 1, "attrs": {{"tvm_version": "0.6"}}, "nodes": [{node}]}}')
     assert caught.value.code == "json.damaged"
+
+
+def test_lists_that_stand_in_themselves_many_times_are_refused() -> None:
+    nodes = [{"type_key": ""}, {"type_key": "Array", "data": []}]
+    nodes += [{"type_key": "Array", "data": [k, k]} for k in range(1, 60)]
+    nodes.append({"type_key": "Map", "keys": ["a"], "data": [60]})
+    nodes.append({"type_key": "DictAttrs", "attrs": {"__dict__": "61"}})
+    with pytest.raises(RelayError, match="more than 1000000 values"):
+        load_json(json.dumps({"root": 62, "nodes": nodes}))
