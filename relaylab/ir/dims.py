@@ -390,7 +390,7 @@ def differ(a: Dim, b: Dim) -> bool:
 def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
     """The sizes of which dimensions are made, in an order that follows from their names."""
     found: dict[SizeVar, None] = {}
-    todo: list[object] = [*dims][::-1]
+    todo = list[Dim | Atom](dims)[::-1]
     while todo:
         part = todo.pop()
         if isinstance(part, SizeVar):

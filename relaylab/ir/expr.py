@@ -342,7 +342,8 @@ class Function(Callee, Shown):
 
     def without_attr(self, attr_key: str) -> Function:
         """The function with one attribute left out."""
-        return FunctionWithFields(self, attrs={k: v for k, v in (self.attrs or {}).items() if k != attr_key})
+        kept = {} if self.attrs is None else {k: v for k, v in self.attrs.items() if k != attr_key}
+        return FunctionWithFields(self, attrs=kept)
 
     def annotated_type(self) -> FuncType | None:
         """The type that the annotations state, or None if one is missing."""
