@@ -200,8 +200,11 @@ class VirtualMachine:
         """Keep arguments for the next `invoke` without any."""
         names = self.exe.get_function_params(func_name)
         if len(args) > len(names):
-            text = f"`{func_name}` has {len(names)} inputs, {len(args)} are given"
-            raise RelayTypeError(text, code="vm.input", help=f"inputs: {', '.join(names)}")
+            raise RelayTypeError(
+                f"`{func_name}` has {len(names)} inputs, {len(args)} are given",
+                code="vm.input",
+                help=f"inputs: {', '.join(names)}",
+            )
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
 
     def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:

@@ -47,6 +47,9 @@ def const(value: object, dtype: object = None) -> Constant:
         raise RelayValueError("relay.const takes numbers, and all rows of one length", code="ir.bad-constant")
     made = array.astype(_NARROW.get(array.dtype.name, array.dtype) if dtype is None else dtype_name(dtype))
     if array.dtype.kind in "iu" and made.dtype.kind in "iu" and not np.array_equal(array, made):
-        text = f"{shown(value)} does not fit into {made.dtype}"
-        raise RelayValueError(text, code="ir.bad-constant", help='name a wider one: relay.const(value, "int64")')
+        raise RelayValueError(
+            f"{shown(value)} does not fit into {made.dtype}",
+            code="ir.bad-constant",
+            help='name a wider one: relay.const(value, "int64")',
+        )
     return Constant(made)
