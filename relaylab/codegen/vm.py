@@ -22,7 +22,7 @@ from relaylab.interp.values import Closure, ConstructorValue, Value
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.container import ADT
-from relaylab.runtime.device import Device, cpu
+from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support import progress
@@ -160,7 +160,7 @@ class VirtualMachine:
             raise RelayTypeError(
                 f"the virtual machine runs what relay.vm.compile gives, not {kind_of(exe)}", code="vm.executable"
             )
-        self.exe, self.device = exe, device if device is not None else cpu(0)
+        self.exe, self.device = exe, require_present(cpu(0) if device is None else device)
         self.interpreter, self._names = VMInterpreter(exe), frozenset(exe.globals)
         self._inputs: dict[str, dict[str, Any]] = {}
         self._targets: dict[str, tuple[NDArray, ...]] = {}
@@ -199,6 +199,12 @@ class VirtualMachine:
     def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep arguments for the next `invoke` without any."""
         names = self.exe.get_function_params(func_name)
+        if len(args) > len(names):
+            raise RelayTypeError(
+                f"`{func_name}` has {len(names)} inputs, {len(args)} are given",
+                code="vm.input",
+                help=f"inputs: {', '.join(names)}",
+            )
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
 
     def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:

@@ -231,7 +231,7 @@ def const(value: object, dtype: str | None = None, span: object = None) -> IntIm
     name = dtype_name(dtype or (value.dtype if isinstance(value, np.generic) else kind))
     if name.startswith(("float", "bfloat")):
         return FloatImm(name, plain)
-    if int(plain) != plain:
+    if isinstance(plain, float) and not plain.is_integer():
         raise RelayValueError(f"{plain} is no {name}", code="compat.not-a-number")
     return typed_int(int(plain), name)
 

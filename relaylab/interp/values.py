@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Constant, Function
+from relaylab.ir.expr import Constant, Function, as_array
 from relaylab.ir.types import AnyDim, TensorType, TupleType, Type, dtype_name
 from relaylab.support.errors import RelayTypeError, shown
 from relaylab.support.words import counted
@@ -169,7 +169,7 @@ def _to_array(arg: Value, t: Type | None, what: str) -> Array:
     own = arg.numpy() if hasattr(arg, "numpy") else arg
     typed = isinstance(own, (np.ndarray, np.generic))
     try:
-        array: Array = np.asarray(own, dtype=None if typed or not isinstance(t, TensorType) else t.dtype)
+        array: Array = as_array(np.asarray(own, dtype=None if typed or not isinstance(t, TensorType) else t.dtype))
         if not typed and isinstance(t, TensorType) and not _says(own, array):
             raise ValueError
     except (TypeError, ValueError, OverflowError):

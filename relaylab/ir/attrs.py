@@ -250,12 +250,12 @@ def freeze(value: Any) -> Any:
                 "a whole number among attributes has 64 bits", code="attrs.bad-value", help="keep it in a constant"
             )
         return value
+    if isinstance(value, np.generic):  # some are Python's floats and texts, too
+        return cast("np.generic[Any]", value).item()
     if isinstance(value, (str, float, NoneType, Node)):
         return value
     if isinstance(value, (list, tuple)):
         return tuple(map(freeze, cast(Sequence[object], value)))
-    if isinstance(value, np.generic):
-        return cast("np.generic[Any]", value).item()
     if isinstance(value, Mapping):
         return DictAttrs(cast(Mapping[str, object], value))
     if isinstance(value, np.dtype):

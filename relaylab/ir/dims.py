@@ -8,7 +8,7 @@ whose numerators are reduced by the divisor. Two of them are equal if their norm
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -385,6 +385,21 @@ def differ(a: Dim, b: Dim) -> bool:
         except UndecidedSize:
             return False
     return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
+    """The sizes of which dimensions are made, in an order that follows from their names."""
+    found: dict[SizeVar, None] = {}
+    todo = list[Dim | Atom](dims)[::-1]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, SizeVar):
+            found[part] = None
+        elif isinstance(part, Quotient):
+            todo.append(part.numerator)
+        elif isinstance(part, SymbolicDim):
+            todo += [atom for monomial in part.terms for atom in monomial][::-1]
+    return found
 
 
 def with_sizes(d: Dim, values: Mapping[SizeVar, Dim]) -> Dim:

@@ -8,15 +8,17 @@ Choices: docs/choices.md, The language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from relaylab.ir import types as ty
-from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts, pattern_vars
+from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
 from relaylab.ir.attrs import Attrs, DictAttrs, same_value, value_label
+from relaylab.ir.dims import SizeVar, SymbolicDim, sizes_in, with_sizes
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.free import unbound
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, post_order
@@ -41,6 +43,7 @@ class _Equality:
         self.same: set[tuple[int, int]] = set()
         self.made: list[tuple[object, object]] = []
         self.outer: list[tuple[object, object, ty.TypeVar]] = []  # what open type parameters meant outside
+        self.sizes: dict[SizeVar, ty.Dim] = {}  # those that correspond to others
 
     def pair(self, a: object, b: object) -> None:
         if a not in self.left:
@@ -53,8 +56,8 @@ class _Equality:
         for a, b in self.made:
             self.left.pop(a, None)
             self.right.pop(b, None)
-        self.made.clear()
-        self.same.clear()
+        for known in (self.made, self.same, self.sizes):
+            known.clear()
 
     def paired(self, a: object, b: object) -> bool:
         """Whether the two are known to correspond; a partner other than the other one is a mismatch."""
@@ -141,8 +144,9 @@ class _Equality:
         self.bind(x, y)
 
     def bind(self, x: Var, y: Var) -> None:
-        self.require(x.device == y.device, x, y, f"on {x.virtual_device_} and on {y.virtual_device_}")
-        self.type(x.type_annotation, y.type_annotation, x, y)
+        if x.device != y.device:
+            raise Mismatch(x, y, f"on {x.virtual_device_} and on {y.virtual_device_}")
+        self.type(x.type_annotation, y.type_annotation, x, y, bound=True)
         self.pair(x, y)
 
     def function(self, x: Function, y: Function) -> None:
@@ -150,7 +154,7 @@ class _Equality:
         self.open(x, y)
         for p, q in zip(x.params, y.params):
             self.bind(p, q)
-        self.type(x.ret_type, y.ret_type, x, y)
+        self.type(x.ret_type, y.ret_type, x, y, bound=True)
         self.attrs(x.attrs, y.attrs, x, y)
 
     def match(self, x: Match, y: Match) -> None:
@@ -170,34 +174,55 @@ class _Equality:
             self.pattern(p, q)
 
     def attrs(self, a: Attrs | DictAttrs | None, b: Attrs | DictAttrs | None, x: object, y: object) -> None:
-        if isinstance(a, Attrs) and isinstance(b, Attrs):
-            self.require(a == b, x, y, f"different attributes: {a} and {b}")
-        else:
-            one, two = dict(a.items()) if a else {}, dict(b.items()) if b else {}
-            self.require(DictAttrs(one) == DictAttrs(two), x, y, f"different attributes: {one} and {two}")
+        one, two = dict(a.items()) if a else {}, dict(b.items()) if b else {}
+        if self.sizes:
+            one = {name: _with_sizes(value, self.sizes) for name, value in one.items()}
+        records = {r.type_key for r in (a, b) if isinstance(r, Attrs)}
+        if len(records) > 1 or not same_value(one, two):
+            raise Mismatch(x, y, f"different attributes: {one} and {two}")
 
     def types(self, a: tuple[ty.Type, ...], b: tuple[ty.Type, ...], x: object, y: object) -> None:
         self.require(len(a) == len(b), x, y, "different numbers of types")
         for t, u in zip(a, b):
             self.type(t, u, x, y)
 
-    def type(self, t: ty.Type | None, u: ty.Type | None, x: object, y: object) -> None:
-        """Types are equal up to the type variables that were paired."""
-        stack: list[tuple[ty.Type | None, ty.Type | None, bool]] = [(t, u, False)]
+    def type(self, t: ty.Type | None, u: ty.Type | None, x: object, y: object, bound: bool = False) -> None:
+        """Types are equal up to the type variables and sizes that were paired; where they are those of `bound`
+        variables, sizes of one name correspond.
+        """
+        if t is None or u is None:
+            return self.require(t is u, x, y, f"types {t} and {u}")
+        stack: list[tuple[ty.Type, ty.Type, bool]] = [(t, u, False)]
+        seen: set[tuple[int, int]] = set()  # types may share their parts; within a function variables mean others
         while stack:
             a, b, done = stack.pop()
-            if a is None or b is None:
-                self.require(a is b, x, y, f"types {t} and {u}")
-            elif done and isinstance(a, ty.FuncType):
+            if isinstance(a, ty.FuncType):
+                seen.clear()
+            if done and isinstance(a, ty.FuncType):
                 self.close(a.type_params)
-            elif not self._variable(a, b):
+            elif not self._variable(a, b) and (id(a), id(b)) not in seen:
+                seen.add((id(a), id(b)))
                 parts, others = ty.type_parts(a), ty.type_parts(b)
-                same = type(a) is type(b) and len(parts) == len(others) and (bool(parts) or a == b)
-                self.require(same, x, y, f"types {t} and {u}")
+                same = type(a) is type(b) and len(parts) == len(others)
+                open_ = isinstance(a, ty.TensorType) and a.is_dynamic
+                if not (same and (bool(parts) or (self.shapes(a, b, bound) if open_ else a == b))):
+                    raise Mismatch(x, y, f"types {t} and {u}")
                 if isinstance(a, ty.FuncType) and isinstance(b, ty.FuncType):
                     self.open(a, b)
                     stack.append((a, b, True))
                 stack.extend((p, q, False) for p, q in zip(reversed(parts), reversed(others)))
+
+    def shapes(self, t: ty.Type, u: ty.Type, bound: bool) -> bool:
+        """Whether two types of tensors are equal, up to sizes that correspond."""
+        if not (isinstance(t, ty.TensorType) and isinstance(u, ty.TensorType)):
+            return False
+        for a, b in zip(sizes_in(t.shape), sizes_in(u.shape)):
+            if not self.paired(a, b):
+                alike = a.name == b.name and (bound or self.map_free)
+                self.require(a is b or alike, a, b, f"sizes {a} and {b}")
+                self.pair(a, b)
+                self.sizes[a] = b
+        return t.dtype == u.dtype and _with_sizes(t.shape, self.sizes) == u.shape
 
     def open(self, x: Function | ty.FuncType, y: Function | ty.FuncType) -> None:
         """Pair the type parameters, which mean something within a function (or its type) only."""
@@ -225,6 +250,13 @@ class _Equality:
         return True
 
 
+def _with_sizes(value: object, sizes: Mapping[SizeVar, ty.Dim]) -> object:
+    """An attribute value, or a shape, with other sizes."""
+    if isinstance(value, tuple):
+        return tuple(_with_sizes(v, sizes) for v in cast("tuple[object, ...]", value))
+    return with_sizes(value, sizes) if isinstance(value, SymbolicDim) else value
+
+
 def _is_graph_node(x: object) -> bool:
     """Whether sharing of the node counts."""
     return not isinstance(x, (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)) and not (
@@ -237,21 +269,13 @@ def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
     eq.require(set(names[0]) == set(names[1]), a, b, "modules with different functions")
     for name, gv in names[0].items():
         eq.pair(gv, names[1][name])
-    eq.require(
-        {t.name_hint for t in a.type_definitions} == {t.name_hint for t in b.type_definitions},
-        a,
-        b,
-        "modules with different types",
-    )
+    types = [{t.name_hint for t in mod.type_definitions} for mod in (a, b)]
+    eq.require(types[0] == types[1], a, b, "modules with different types")
     eq.require((a.attrs or DictAttrs()) == (b.attrs or DictAttrs()), a, b, "modules with different attributes")
     for header, data in a.type_definitions.items():
         other = b.type_definitions[b.get_global_type_var(header.name_hint)]
-        eq.require(
-            len(data.type_vars) == len(other.type_vars) and len(data.constructors) == len(other.constructors),
-            data,
-            other,
-            "different data types",
-        )
+        same = len(data.type_vars) == len(other.type_vars) and len(data.constructors) == len(other.constructors)
+        eq.require(same, data, other, "different data types")
         for p, q in zip(data.type_vars, other.type_vars):
             eq.pair(p, q)
         for c, d in zip(data.constructors, other.constructors):
@@ -306,16 +330,8 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
     if mismatch is None:
         return
     place = "\n".join(
-        (
-            "  left:",
-            node_text(mismatch.lhs),
-            "  right:",
-            node_text(mismatch.rhs),
-            "  in the programs:",
-            node_text(lhs),
-            "  and:",
-            node_text(rhs),
-        )
+        f"  {what}:\n{node_text(value)}"
+        for what, value in [("left", mismatch.lhs), ("right", mismatch.rhs), ("in the programs", lhs), ("and", rhs)]
     )
     raise RelayValueError(f"the programs differ: {mismatch.why}", code="ir.not-equal", place=place)
 
@@ -334,26 +350,13 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     for n in order:
         if isinstance(n, Var) or _is_graph_node(n):
             number.setdefault(n, len(number))
-    free = set[Expr]() if map_free_vars else {n for n in order if isinstance(n, Var)} - _bound(order)
+    free = set[Expr]() if map_free_vars else {*unbound(order)}
     value: dict[Expr, int] = {}
     for n in order:
         value[n] = _digest(
             id(n) if n in free else _label(n, number), *(value[c] for c in children(n)), *_sharing(n, number)
         )
     return value[node]
-
-
-def _bound(nodes: Iterable[Expr]) -> set[Expr]:
-    """The variables that the nodes bind."""
-    out: set[Expr] = set()
-    for n in nodes:
-        if isinstance(n, Function):
-            out.update(n.params)
-        elif isinstance(n, Let):
-            out.add(n.var)
-        elif isinstance(n, Match):
-            out.update(v for c in n.clauses for v in pattern_vars(c.lhs))
-    return out
 
 
 V = TypeVar("V")
@@ -402,9 +405,9 @@ def _label(n: Expr, number: dict[object, int]) -> str:
         case TupleGetItem():
             return f".{n.index}"
         case Call():
-            return f"Call {value_label(n.attrs)}"
+            return f"Call {value_label(dict(n.attrs.items()) if n.attrs else {})}"
         case Function():
-            return f"Function {_type_label(n.ret_type)} {value_label(n.attrs)}"
+            return f"Function {_type_label(n.ret_type)} {value_label(n.attrs or {})}"
         case _:
             return type(n).__name__
 

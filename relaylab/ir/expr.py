@@ -110,8 +110,9 @@ class TensorData(np.ndarray):
 
 
 def as_array(data: object) -> np.ndarray[Any, np.dtype[Any]]:
-    """An array from numbers, lists of them, an array, or what has `.numpy()`."""
-    return np.asarray(getattr(data, "numpy", lambda: data)())
+    """An array from numbers, lists of them, an array, or what has `.numpy()`; its bytes in this machine's order."""
+    array = np.asarray(getattr(data, "numpy", lambda: data)())
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _constant_data(data: object) -> TensorData:
@@ -199,7 +200,7 @@ class Tuple(ExprWithOp):
     """The values in their order."""
 
     def __getitem__(self, index: int) -> Expr:
-        if index >= len(self.fields):
+        if not -len(self.fields) <= index < len(self.fields):
             raise RelayIndexError(f"field {index} of a tuple of {len(self.fields)}", code="ir.tuple-index")
         return self.fields[index]
 
@@ -334,17 +335,15 @@ class Function(Callee, Shown):
         """Whether the function is one kernel, made by FuseOps."""
         return self.attrs is not None and bool(self.attrs.get("Primitive", 0))
 
-    def _attributes(self) -> Mapping[str, object]:
-        return {} if self.attrs is None else self.attrs
-
     def with_attr(self, attr_key_or_dict: str | Mapping[str, object], attr_value: object = None) -> Function:
         """The function with attributes added."""
         new = {attr_key_or_dict: attr_value} if isinstance(attr_key_or_dict, str) else attr_key_or_dict
-        return FunctionWithFields(self, attrs={**self._attributes(), **new})
+        return FunctionWithFields(self, attrs={**(self.attrs or {}), **new})
 
     def without_attr(self, attr_key: str) -> Function:
         """The function with one attribute left out."""
-        return FunctionWithFields(self, attrs={k: v for k, v in self._attributes().items() if k != attr_key})
+        kept = {} if self.attrs is None else {k: v for k, v in self.attrs.items() if k != attr_key}
+        return FunctionWithFields(self, attrs=kept)
 
     def annotated_type(self) -> FuncType | None:
         """The type that the annotations state, or None if one is missing."""

@@ -66,6 +66,8 @@ class ExprFunctor:
             return self.memo_map[expr]
         if not self._outermost:
             return self._visit_below(expr)
+        if type(expr) not in _METHODS:
+            return self._visit_one(expr)
         self._outermost = False
         try:
             with room_for(expr):

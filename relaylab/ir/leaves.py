@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from relaylab.ir.expr import Constant, Expr, Var, as_array
 from relaylab.ir.types import TensorType, Type, dtype_name
-from relaylab.support.errors import RelayTypeError, RelayValueError
-
-if TYPE_CHECKING:
-    pass
+from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 
 def var(
@@ -35,14 +33,23 @@ _NARROW = {"int64": "int32", "float64": "float32"}
 
 
 def const(value: object, dtype: object = None) -> Constant:
-    """A constant from a number, a list or an array; without `dtype` 64-bit numbers become 32-bit ones, as in Relay."""
+    """A constant from a number, a list or an array; without `dtype` 64-bit numbers become 32-bit ones, as in Relay.
+
+    RelayValueError (`ir.bad-constant`) for whole numbers that do not fit, and for what is no number.
+    """
     if isinstance(value, Expr):
         raise RelayTypeError("relay.const takes a Python number or an array, not an expression", code="ir.wrong-kind")
-    array = as_array(value)
+    try:
+        array = as_array(value)
+    except ValueError:  # rows of several lengths
+        array = np.empty((), object)
     if array.dtype.kind in "OSU":  # objects, bytes and text
         raise RelayValueError("relay.const takes numbers, and all rows of one length", code="ir.bad-constant")
-    if dtype is None:
-        array = array.astype(_NARROW.get(array.dtype.name, array.dtype))
-    else:
-        array = array.astype(dtype_name(dtype))
-    return Constant(array)
+    made = array.astype(_NARROW.get(array.dtype.name, array.dtype) if dtype is None else dtype_name(dtype))
+    if array.dtype.kind in "iu" and made.dtype.kind in "iu" and not np.array_equal(array, made):
+        raise RelayValueError(
+            f"{shown(value)} does not fit into {made.dtype}",
+            code="ir.bad-constant",
+            help='name a wider one: relay.const(value, "int64")',
+        )
+    return Constant(made)

@@ -105,7 +105,7 @@ def dtype_name(dtype: object) -> str:
     else:
         try:
             name = np.dtype(cast("DTypeLike", dtype)).name
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, SyntaxError):
             name = str(dtype)
     if name not in DTYPES:
         raise RelayTypeError(

@@ -139,14 +139,16 @@ class GraphExecutor:
                 self.set_input(name, value)
 
     def share_params(self, other: GraphExecutor, data: bytes | bytearray) -> None:
-        """Take the parameters named in `data` from another executor: its inputs become this one's, uncopied."""
+        """Take the parameters named in `data` from another executor: its inputs of the same type become this one's."""
         for name in load_param_dict(data):
             if name not in self.index:
                 continue
-            if self.index[name] >= len(self._inputs) or other.index.get(name, 1 << 60) >= len(other.instance.inputs):
-                self.set_input(name, other.get_input(name))
+            index, source = self.index[name], other.get_input(name)
+            own = self.instance.inputs[index] if index < len(self._inputs) else None
+            if own is None or own.dtype.name != source.dtype or other.index[name] >= len(other.instance.inputs):
+                self.set_input(name, source)
             else:
-                self._share(self.index[name], other.get_input(name))
+                self._share(index, source)
 
     def _share(self, index: int, source: NDArray) -> None:
         target = self.instance.inputs[index]

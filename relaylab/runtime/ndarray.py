@@ -28,7 +28,6 @@ DTYPES = (
     BFLOAT16.name,
 )  # fmt: skip
 _NATIVE = frozenset(np.dtype(name) for name in DTYPES[:-1])
-SAME_KIND = "same_kind"
 
 
 @runtime_checkable
@@ -262,7 +261,7 @@ def from_dlpack(source: object) -> NDArray:
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise RelayValueError(f"cannot take the array through DLPack: {error}", code="runtime.dlpack") from None
     shared = data.flags.c_contiguous and data.flags.writeable and is_aligned(data)
-    return NDArray(data) if shared else array(data)
+    return NDArray(as_numpy(data)) if shared else array(data)
 
 
 def as_numpy(source: object, what: str = "an array") -> np.ndarray:
@@ -307,13 +306,12 @@ def converted(source: object, shape: tuple[int, ...], dtype: np.dtype, what: str
 
 
 def _convertible(values: np.ndarray, dtype: np.dtype) -> bool:
-    """Within its kind, or integers that fit into the range of `dtype`."""
-    if np.can_cast(values.dtype, dtype, SAME_KIND):
-        return True
+    """Within its kind, integers if they fit into the range of `dtype`."""
     if values.dtype.kind not in "iu" or dtype.kind not in "iu":
-        return False
+        return np.can_cast(values.dtype, dtype, "same_kind")
     limits = np.iinfo(dtype)
-    return values.size == 0 or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
+    safe = values.size == 0 or np.can_cast(values.dtype, dtype)
+    return safe or (int(values.min()) >= limits.min and int(values.max()) <= limits.max)
 
 
 def _shape_help(values: np.ndarray, shape: tuple[int, ...]) -> str:

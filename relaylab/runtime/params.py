@@ -43,11 +43,14 @@ def _encoded(name: object) -> bytes:
     """The name of a parameter as it is written; RelayTypeError if it could not be read back."""
     if is_a(name, str):
         try:
-            return str(name).encode()
+            if len(text := str(name).encode()) <= MAX_NAME:
+                return text
         except UnicodeEncodeError:  # half of a surrogate pair
             pass
     raise RelayTypeError(
-        f"the name of a parameter is a text, not {shown(name)}", code="runtime.params", help="name each by a str"
+        f"the name of a parameter is a text of at most {MAX_NAME} bytes, not {shown(name)}",
+        code="runtime.params",
+        help="name each by a str",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylab.support.errors import RelayValueError
+from relaylab.support.schema import read_json
 
 __all__ = ["Count", "Duration", "Percent", "Ratio", "Report"]
 
@@ -149,11 +150,11 @@ class Report:
     def from_json(cls, text: str) -> Report:
         """The report whose `json` is `text`; RelayValueError for other text."""
         try:
-            data = json.loads(text)
+            data: Any = read_json(text)
             calls = [_untagged(call) for call in data["calls"]]
             devices = {name: _untagged(metrics) for name, metrics in data["device_metrics"].items()}
             return cls(calls, devices, _untagged(data.get("configuration", {})), data.get("relay"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise RelayValueError(f"this is not a saved report: {error}", code="runtime.report") from None
 
     def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
@@ -202,7 +203,12 @@ def _tagged(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 
 def _untagged(data: Mapping[str, Any]) -> dict[str, Metric]:
-    return {name: v if isinstance(v, str) else KINDS[next(iter(v))](next(iter(v.values()))) for name, v in data.items()}
+    return {name: v if isinstance(v, str) else _metric(v) for name, v in data.items()}
+
+
+def _metric(data: Mapping[str, Any]) -> Metric:
+    ((tag, value),) = data.items()
+    return KINDS[tag](value + 0)  # a number
 
 
 def _aggregated(calls: Iterable[Mapping[str, Metric]]) -> list[dict[str, Metric]]:

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import cast
+from typing import TypedDict
 
 from relaylab.runtime.archive import ArchiveReader, write
 from relaylab.runtime.module import READERS, Module
 from relaylab.support.checked import checked
+from relaylab.support.schema import read, read_json
 
 SECTION = "vm"
+
+
+class _Kept(TypedDict):
+    """What the file says."""
+
+    target: str
+    kernels: list[str]
 
 
 class VMLibrary(Module):
@@ -33,10 +41,10 @@ class VMLibrary(Module):
     def read(file: ArchiveReader) -> VMLibrary:
         """The library in a file; ArtifactError if it is damaged."""
         try:
-            found = cast("dict[str, object]", json.loads(file.read(SECTION).tobytes()))
-            return VMLibrary(str(found["target"]), map(str, cast("list[object]", found["kernels"])))
-        except (ValueError, KeyError, TypeError):
+            found = read(_Kept, read_json(file.read(SECTION).tobytes()))
+        except ValueError:
             raise file.damaged("its library cannot be understood") from None
+        return VMLibrary(found["target"], found["kernels"])
 
 
 READERS[SECTION] = VMLibrary.read

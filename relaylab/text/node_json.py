@@ -11,7 +11,6 @@ kept, also where text would lose it.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +19,19 @@ from typing import Any, cast
 from relaylab.ir import adt, dims, types
 from relaylab.ir import expr as ex
 from relaylab.ir.attrs import Attrs, DictAttrs, Field
-from relaylab.ir.base import Expr, set_type
+from relaylab.ir.base import Expr, VirtualDevice, placed, set_type
 from relaylab.ir.module import IRModule
 from relaylab.ir.node import Node
-from relaylab.ir.op import OPERATORS, Op
+from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.source import MergedSpan, SourceName, Span
 from relaylab.text.node_json_sizes import LEAVES, SIZES, size_entry, size_of
-from relaylab.text.reading.tvm_metadata import dump, tensor
+from relaylab.text.reading.devices import DEVICE, decoded, encoded
+from relaylab.text.reading.tvm_metadata import device_entry, dump, tensor
 
 VERSION = "0.10.0"
+LONGEST = 1_000_000
+"""How many values a list may have with the lists in it, which may stand in several places."""
 Entry = dict[str, Any]
 Loaded = Any
 """A node, a number, a text, a list or a map: what was saved."""
@@ -71,7 +73,7 @@ def load_json(json_str: str) -> Loaded:
     except RelayError:
         raise
     except (
-        ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, binascii.Error, struct.error,
+        ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, struct.error,
     ) as error:  # fmt: skip
         why = f"{type(error).__name__}: {error}"
         raise RelayValueError(
@@ -136,6 +138,8 @@ class _Saver:
                 return {"type_key": value.type_key, "attrs": {n: self._field(value, n) for n, _ in value.items()}}
             case _Id():
                 return {"type_key": "relay.Id", "attrs": {"name_hint": value.var.name_hint}}
+            case VirtualDevice():
+                return {"type_key": DEVICE, "attrs": encoded(value)}
             case Node():
                 return {"type_key": KEYS[type(value)], "attrs": self._attrs(value)}
             case _:
@@ -143,7 +147,7 @@ class _Saver:
 
     def _attrs(self, node: Node) -> dict[str, str]:
         out: dict[str, str] = {}
-        for name in _field_names(node):
+        for name in names_of(type(node)):
             value = getattr(node, name)
             shown = RENAMED.get(name, name)
             if isinstance(node, ex.Constant) and name == "data":
@@ -156,8 +160,8 @@ class _Saver:
         if isinstance(node, ex.Var):
             out = {"vid": str(self._at(_Id(node))), "type_annotation": out["type_annotation"]}
         if isinstance(node, Expr):
-            out |= {"virtual_device_": "0", "span": str(self._at(_span(node)))}
-            out["_checked_type_"] = str(self._at(node.inferred))
+            rest = {"virtual_device_": node.device, "span": _span(node), "_checked_type_": node.inferred}
+            out |= {name: str(self._at(value)) for name, value in rest.items()}
         return out
 
     def _field(self, record: Attrs, name: str) -> str:
@@ -232,10 +236,6 @@ def _span(node: Expr) -> Span | None:
     return node.span.spans[0] if isinstance(node.span, MergedSpan) else node.span
 
 
-def _field_names(node: Node) -> tuple[str, ...]:
-    return names_of(type(node))
-
-
 def names_of(kind: type[Node]) -> tuple[str, ...]:
     """The fields that a kind of nodes consists of."""
     names: tuple[str, ...] = getattr(kind, "_fields", ())
@@ -271,12 +271,12 @@ def _parts(value: object) -> Sequence[object]:
         case Attrs():
             return [_listed(v) for n, v in value.items() if not _in_place(value.fields[n])]
         case Node() if type(value) in KEYS:
-            parts = [_listed(getattr(value, n)) for n in _field_names(value) if n not in PLAIN]
+            parts = [_listed(getattr(value, n)) for n in names_of(type(value)) if n not in PLAIN]
             if isinstance(value, ex.Constant):
                 parts = []
             if isinstance(value, ex.Var):
                 parts = [_Id(value), value.type_annotation]
-            return [*parts, _span(value), value.inferred] if isinstance(value, Expr) else parts
+            return [*parts, value.device, _span(value), value.inferred] if isinstance(value, Expr) else parts
         case list() | tuple():
             return [_listed(v) for v in cast("list[object]", value)]
         case Mapping():
@@ -295,8 +295,9 @@ class _Loader:
         self.tensors: list[str] = graph.get("b64ndarrays", [])
         self.own = "relaylab" in graph.get("attrs", {})
         self.made: dict[int, Any] = {0: None}
+        self.length: dict[int, int] = {}  # of lists and maps, with those within them
 
-    def record(self, key: str) -> Loaded:
+    def record(self, key: str) -> Definition:
         """The class of attribute records with a type key."""
         if not self.own:
             raise RelayValueError(
@@ -304,7 +305,10 @@ class _Loader:
                 code="json.foreign",
                 help="print the program there, `mod.astext()`, and read the text: relay.fromtext(text)",
             )
-        return _record(key)
+        for op in OPERATORS.values():
+            if op.attrs_type_key == key:
+                return op.definition
+        raise RelayValueError(f"the JSON has attributes {key!r}, which no operator has", code="json.unknown-kind")
 
     def value(self, root: int) -> Loaded:
         stack, open_ = [(root, False)], set[int]()
@@ -313,7 +317,12 @@ class _Loader:
             if at in self.made:
                 continue
             if ready:
-                self.made[at] = self._build(self.nodes[at])
+                entry = self.nodes[at]
+                if entry["type_key"] in ("Array", "Map"):
+                    self.length[at] = 1 + sum(self.length.get(int(i), 1) for i in entry.get("data", ()))
+                    if self.length[at] > LONGEST:
+                        raise ValueError(f"node {at} is a list of lists of more than {LONGEST} values")
+                self.made[at] = self._build(entry)
                 open_.discard(at)
                 continue
             if at in open_:
@@ -326,7 +335,7 @@ class _Loader:
     def _references(self, entry: Entry) -> list[int]:
         data = [int(i) for i in entry.get("data", ())]
         attrs = entry.get("attrs", {})
-        if entry["type_key"] in ("IntImm", "FloatImm", *LEAVES, "relay.Id"):
+        if entry["type_key"] in ("IntImm", "FloatImm", *LEAVES, "relay.Id", DEVICE):
             return data
         return data + [int(attrs[n]) for n in attrs if self._is_reference(entry["type_key"], n)]
 
@@ -335,9 +344,7 @@ class _Loader:
             field = self.record(key).fields.get(name)
             return field is not None and not _in_place(field)
         places = key == "Span" and name != "source_name"
-        return not (
-            name in PLAIN or places or (key == "relay.Constant" and name == "data") or name == "virtual_device_"
-        )
+        return not (name in PLAIN or places or (key == "relay.Constant" and name == "data"))
 
     def _at(self, entry: Entry, name: str) -> Loaded:
         return self.made[int(entry["attrs"].get(name, 0))]
@@ -365,6 +372,8 @@ class _Loader:
             case "Span":
                 lines = (int(attrs[n]) for n in ("line", "end_line", "column", "end_column"))
                 return Span(self._at(entry, "source_name"), *lines)
+            case _ if key == DEVICE:
+                return decoded(attrs if self.own else device_entry(attrs, cast(Any, self.nodes)))
             case "DictAttrs":
                 return DictAttrs(self._at(entry, "__dict__") or {})
             case "IRModule":
@@ -416,7 +425,7 @@ class _Loader:
         found = self._at(entry, "_checked_type_") if isinstance(node, Expr) else None
         if isinstance(node, Expr) and found is not None:
             set_type(node, found)
-        return node
+        return placed(node, self._at(entry, "virtual_device_")) if isinstance(node, Expr) else node
 
     def _var(self, entry: Entry) -> Node:
         vid = int(entry["attrs"]["vid"])
@@ -426,14 +435,6 @@ class _Loader:
             var = ex.Var(name, self._at(entry, "type_annotation"), span=self._at(entry, "span"))
             known.append(self._placed(var, entry))
         return known[0]
-
-
-def _record(key: str) -> Loaded:
-    """The class of attribute records with a type key."""
-    for op in OPERATORS.values():
-        if op.attrs_type_key == key:
-            return op.definition
-    raise RelayValueError(f"the JSON has attributes {key!r}, which no operator has", code="json.unknown-kind")
 
 
 def _read_plain(field: Field, text: str) -> object:

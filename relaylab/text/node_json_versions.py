@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from relaylab.support.errors import RelayValueError
+from relaylab.support.schema import read_json
 
 __all__ = [
     "create_updater", "create_updater_06_to_07", "create_updater_07_to_08", "create_updater_08_to_09", "upgrade_json",
@@ -42,7 +43,6 @@ def create_updater(node_map: Mapping[str, Change | list[Change]], from_ver: str,
             raise RelayValueError(f"this is JSON of TVM {version}, not {from_ver}", code="json.version")
         nodes: list[Item] = data["nodes"]
         for at, item in enumerate(nodes):
-            given = node_map.get(item["type_key"], [])
             given = node_map.get(item["type_key"], [])
             for change in cast("list[Change]", given if isinstance(given, list) else [given]):
                 item = change(item, nodes)
@@ -108,15 +108,15 @@ STEPS = (("0.6", create_updater_06_to_07), ("0.7", create_updater_07_to_08), ("0
 def upgrade_json(json_str: str) -> str:
     """JSON of TVM 0.6, 0.7 or 0.8 as 0.9 writes it; RelayValueError (`json.version`) for other versions."""
     try:
-        data = json.loads(json_str)
+        data = cast(Item, read_json(json_str))
         version = str(data["attrs"]["tvm_version"])
-    except (ValueError, KeyError, TypeError):
+        steps = STEPS[next((k for k, (old, _) in enumerate(STEPS) if version.startswith(old)), len(STEPS)) :]
+        for _, step in steps:
+            data = step()(data)
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise RelayValueError("this is no JSON of a program", code="json.damaged") from None
-    at = next((k for k, (old, _) in enumerate(STEPS) if version.startswith(old)), None)
-    if at is None:
+    if not steps:
         raise RelayValueError(
             f"JSON of TVM {version} is not upgraded", code="json.version", help="load_json reads that of 0.9 and later"
         )
-    for _, step in STEPS[at:]:
-        data = step()(data)
     return json.dumps(data, indent=2)

@@ -291,6 +291,28 @@ def test_parameters_can_be_set_as_inputs() -> None:
     np.testing.assert_allclose(fixed.get_output(0).numpy(), free.get_output(0).numpy(), rtol=1e-4, atol=1e-4)
 
 
+ROWS = np.arange(6, dtype="float32").reshape(2, 3)
+BYTES = np.frombuffer(b"\0" + ROWS.tobytes(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ROWS.astype(">f4"), ROWS[::-1], np.asfortranarray(ROWS), np.broadcast_to(ROWS[:1], (2, 3)),
+        BYTES[1:].view("float32").reshape(2, 3),
+    ],
+    ids=["big-endian", "reversed", "columns", "repeated", "misaligned"],
+)  # fmt: skip
+def test_arrays_in_any_order_are_built_in(values: np.ndarray) -> None:
+    x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(2, 3))
+    lib = relay.build(
+        IRModule.from_expr(relay.Tuple([x + w, x * relay.Constant(values)])), "llvm", params={"w": values}
+    )
+    added, scaled = lib.run(x=np.full((2, 3), 2, "float32"))
+    np.testing.assert_array_equal(added, values + 2)
+    np.testing.assert_array_equal(scaled, values * 2)
+
+
 @pytest.mark.parametrize(
     ("kernel", "padding"), [((1, 7), (0, 3)), ((7, 1), (3, 0)), ((1, 1), (0, 0)), ((2, 2), (0, 0))]
 )

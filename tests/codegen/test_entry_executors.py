@@ -7,7 +7,8 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir import IRModule
-from relaylab.runtime import ADT, array
+from relaylab.runtime import ADT, array, cpu, cuda
+from relaylab.support.errors import RelayTypeError, RelayValueError
 
 TEXT = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2), float32], %p: (Tensor[(2), float32], Tensor[(3), float32])) {
@@ -60,3 +61,11 @@ def test_parameters_of_one_name_are_told_apart() -> None:
 def test_expressions_are_evaluated() -> None:
     value = relay.create_executor("graph").evaluate(relay.add(relay.const(1.0), relay.const(2.0)))
     assert float(value.numpy()) == 3
+
+
+def test_a_virtual_machine_takes_its_inputs_and_devices_that_are_here() -> None:
+    executable = relay.vm.compile(relay.transform.InferType()(relay.fromtext(TEXT)), "llvm")
+    with pytest.raises(RelayTypeError, match="2 inputs, 3 are given"):
+        relay.vm.VirtualMachine(executable, cpu(0)).set_input("main", ONE, (TWO, THREE), ONE)
+    with pytest.raises(RelayValueError, match="does not exist here"):
+        relay.vm.VirtualMachine(executable, cuda(0))

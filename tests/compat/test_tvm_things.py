@@ -149,6 +149,9 @@ def test_converted_values(tvm: Any) -> None:
     assert tvm.runtime.convert(lambda a, b: a + b)(1, 2) == 3
     with pytest.raises(RelayError, match="nothing that a program holds"):
         tvm.runtime.convert(object())
+    for value in (float("nan"), float("inf"), 2.5):
+        with pytest.raises(RelayError, match="is no int32"):
+            tvm.tir.const(value, "int32")
     assert tvm.tir.const(3, "int64").dtype == "int64" and tvm.tir.IntImm("uint8", 4).dtype == "uint8"
     assert isinstance(X.checked_type.shape, tvm.ir.container.Array) and isinstance(
         X.checked_type.shape[0], tvm.ir.PrimExpr

@@ -255,6 +255,8 @@ def test_arguments_in_many_forms() -> None:
         np.testing.assert_array_equal(f(x, 2), 3 * ONES)
     np.testing.assert_array_equal(f(ONES, n=np.int32(2)), 3 * ONES)
     np.testing.assert_array_equal(f(n=2, x=ONES), 3 * ONES)
+    bits = Interpreter().evaluate(Function([X], call_operator("reinterpret", X, dtype="int32")))
+    assert bits(ONES.astype(">f4")).tolist() == [0x3F800000] * 3
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from relaylab.ir import (
     PatternWildcard,
     RefCreate,
     RefRead,
+    SizeVar,
     TensorType,
     Tuple,
     TupleGetItem,
@@ -334,3 +335,37 @@ def test_plain_values_are_compared_as_attributes_are() -> None:
     one, two = np.arange(3.0), np.array([0.0, 1.0, 3.0])
     assert structural_equal(one, one.copy()) and not structural_equal(one, two)
     assert structural_equal([1, (one,)], [1, (one.copy(),)]) and not structural_equal([1], [True])
+
+
+def test_attributes_that_are_not_written_hash_as_none_do() -> None:
+    x, f = var("x", shape=(2,)), GlobalVar("f")
+    for a, b in (
+        (Function([x], x), Function([x], x, attrs=DictAttrs({}))),
+        (Function([x], Call(f, [x])), Function([x], Call(f, [x], DictAttrs({})))),
+    ):
+        assert structural_equal(a, b) and structural_hash(a) == structural_hash(b)
+
+
+def test_sizes_of_one_name_correspond() -> None:
+    def reshaped(first: SizeVar, second: SizeVar) -> Function:
+        x, y = var("x", shape=(first, 2)), var("y", shape=(second * 2 + 1,))
+        return Function([x, y], Tuple([call_operator("reshape", x, newshape=(first * 2,)), y]))
+
+    n, other, k = SizeVar("n"), SizeVar("n"), SizeVar("k")
+    assert structural_equal(reshaped(n, n), reshaped(other, other))
+    assert structural_equal(reshaped(n, k), reshaped(other, k))
+    assert structural_hash(reshaped(n, n)) == structural_hash(reshaped(other, other))
+    for wrong in (reshaped(n, other), reshaped(other, n), reshaped(k, k), reshaped(n, k)):
+        assert not structural_equal(reshaped(n, n), wrong) and not structural_equal(wrong, reshaped(n, n))
+    one, two = TensorType((n,)), TensorType((other,))  # free, as variables are
+    assert not structural_equal(one, two) and structural_equal(one, two, map_free_vars=True)
+
+
+def test_types_that_share_their_parts_are_compared_once() -> None:
+    def doubled() -> TupleType:
+        found = TupleType([F3])
+        for _ in range(100):
+            found = TupleType([found, found])
+        return found
+
+    assert structural_equal(doubled(), doubled())

@@ -241,6 +241,17 @@ def test_const_narrows(value, dtype) -> None:
     assert const(value, "float64").type.dtype == "float64"
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(2**40, None), (300, "int8"), (-1, "uint8"), (np.array([0, 2**31]), None), ([[1], [2, 3]], None)],
+)
+def test_const_refuses_what_does_not_fit(value, dtype) -> None:
+    with pytest.raises(RelayValueError) as caught:
+        const(value, dtype)
+    assert caught.value.code == "ir.bad-constant"
+    assert const(2**40, "int64").data == 2**40 and const(300.0, "float16").data == 300
+
+
 def test_python_operators() -> None:
     y = var("y", shape=(2,))
     names = [e.op.name for e in (X + y, X - y, X * y, X / y, -X, X < y, X > y, X <= y, X >= y, X.astype("int8"))]

@@ -251,3 +251,10 @@ def test_random_programs_are_the_same_for_the_same_seed() -> None:
 
     assert structural_equal(random_program(5), random_program(5), map_free_vars=True)
     assert not structural_equal(random_program(5), random_program(6), map_free_vars=True)
+
+
+@pytest.mark.parametrize("what", [None, "x", 3])
+def test_what_is_no_expression_is_not_visited(what: object) -> None:
+    with pytest.raises(RelayError) as caught:
+        ExprVisitor().visit(what)
+    assert caught.value.code == "ir.cannot-visit"

@@ -92,8 +92,9 @@ def test_missing_file_and_wrong_kinds(tmp_path: Path) -> None:
 
 def test_a_forged_manifest_is_refused(tmp_path: Path, file: Path) -> None:
     for text in (b"[]", b"{", b'{"name": 3}', b"[" * 100_000, b"\xff"):
-        write(tmp_path / "forged", {"manifest": text, "entry": b""})
-        assert code(tmp_path / "forged") == "runtime.damaged-file"
+        for sections in ({"manifest": text, "entry": b""}, {"vm": text}):
+            write(tmp_path / "forged", sections)
+            assert code(tmp_path / "forged") == "runtime.damaged-file"
 
 
 @pytest.mark.parametrize(("features", "triple"), [(("mythical512",), ""), ((), "riscv64-unknown-linux-gnu")])

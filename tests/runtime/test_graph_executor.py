@@ -153,6 +153,14 @@ def test_shared_parameters(module: GraphModule, x: np.ndarray) -> None:
     assert module.get_input(0).same_as(other.get_input(0))
 
 
+def test_parameters_of_another_type_are_converted(module: GraphModule, x: np.ndarray) -> None:
+    other = GraphModule(tiny.factory()["default"](cpu(0)))
+    other._executor._inputs[0] = array(x.astype("float64"))
+    module.share_params(other, save_param_dict({"x": x}))
+    module.run()
+    np.testing.assert_allclose(module.get_output(0).numpy(), tiny.expected(x), rtol=1e-6)
+
+
 def test_create_from_parts(x: np.ndarray) -> None:
     lib = tiny.factory()
     with pytest.warns(DeprecationWarning):

@@ -68,6 +68,12 @@ def test_other_kinds_are_refused(data: object) -> None:
         load_param_dict(data)
 
 
+def test_names_that_would_not_be_read_back_are_refused() -> None:
+    assert "ä" * 32768 in load_param_dict(save_param_dict({"ä" * 32768: 1.0}))
+    with pytest.raises(RelayTypeError, match="65536 bytes"):
+        save_param_dict({"a" * 65537: 1.0})
+
+
 @pytest.mark.parametrize("shape", [(0, 2**62), (2**62, 0, 2**62), (2**63 - 1, 2**63 - 1, 0), (0,) * 32])
 def test_shapes_that_no_array_can_have_are_refused(shape: tuple[int, ...]) -> None:
     data = struct.pack("<QQQQ1sQ", 0xF7E58D4F05049CB7, 0, 1, 1, b"x", 1)

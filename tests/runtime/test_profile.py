@@ -10,6 +10,7 @@ import tiny
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.peaks import MachinePeaks, bytes_text, flops_text, machine_peaks, memory_bytes
+from relaylab.support.errors import RelayValueError
 from relaylab.runtime.profiling import Count, Duration, Percent, Ratio, Report
 from relaylab.runtime.roofline import threads_of
 
@@ -91,3 +92,11 @@ def test_the_hot_kernels_in_words() -> None:
     assert text.startswith("1. b: 60.00 % in 1 call") and "90.00 % of peak" in text and "compute-bound" in text
     assert "   nn.relu(%x)" in text and "2. a" in REPORT.hot(2)
     assert Report.from_json(REPORT.json()).hot(2) == REPORT.hot(2)
+
+
+@pytest.mark.parametrize(
+    "call", ['{"a": {}}', '{"a": {"count": "x"}}', '{"a": {"count": 1, "ratio": 2}}', "[" * 100_000]
+)
+def test_damaged_reports_are_refused(call: str) -> None:
+    with pytest.raises(RelayValueError, match="not a saved report"):
+        Report.from_json(f'{{"device_metrics": {{}}, "calls": [{call}]}}')

@@ -62,6 +62,9 @@ def test_depth_is_no_matter() -> None:
         '{"root": 0, "nodes": [], "x": ',
         '{"root": 1, "attrs": {"relaylab": "1"}, "nodes": [{"type_key": ""}, {"type_key": "relay.attrs.No"}]}',
         '{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Constant", "attrs": {"data": "7"}}]}',
+        '{"root": 1e999, "nodes": []}',
+        '{"root": 2, "nodes": [{"type_key": ""}, {"type_key": "IntImm", "attrs": {"value": "0"}}, '
+        '{"type_key": "tir.FloorDiv", "attrs": {"a": "1", "b": "1"}}]}',
     ],
 )  # fmt: skip
 def test_damaged_json_is_an_error(text: str) -> None:
@@ -100,3 +103,19 @@ def test_json_of_older_versions() -> None:
     assert var.name_hint == "a" and isinstance(var, relay.TypeVar) and op is relay.op.get("add")
     with pytest.raises(RelayError, match="0.5"):
         upgrade_json(old.replace("0.6.0", "0.5.0"))
+
+
+@pytest.mark.parametrize("node", ["{}", "5", '{"type_key": "relay.TypeVar", "attrs": {"var": "9"}}', "[" * 100_000])
+def test_damaged_json_of_older_versions_is_an_error(node: str) -> None:
+    with pytest.raises(RelayError) as caught:
+        upgrade_json(f'{{"root": 1, "attrs": {{"tvm_version": "0.6"}}, "nodes": [{node}]}}')
+    assert caught.value.code == "json.damaged"
+
+
+def test_lists_that_stand_in_themselves_many_times_are_refused() -> None:
+    nodes = [{"type_key": ""}, {"type_key": "Array", "data": []}]
+    nodes += [{"type_key": "Array", "data": [k, k]} for k in range(1, 60)]
+    nodes.append({"type_key": "Map", "keys": ["a"], "data": [60]})
+    nodes.append({"type_key": "DictAttrs", "attrs": {"__dict__": "61"}})
+    with pytest.raises(RelayError, match="more than 1000000 values"):
+        load_json(json.dumps({"root": 62, "nodes": nodes}))

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.ir import SizeVar
+from relaylab.ir.base import VirtualDevice, placed
 from relaylab.support.errors import DiagnosticError, RelayError
+from relaylab.text.node_json import load_json, save_json
 
 X = relay.var("x", shape=(3,))
 N = relay.var("n", shape=(), dtype="int64")
@@ -137,3 +140,44 @@ def test_zeros_before_a_number_do_not_make_it_long() -> None:
 def test_whole_attributes_have_64_bits() -> None:
     with pytest.raises(RelayError, match="64 bits"):
         relay.nn.dense(X, X, units=10**30)
+
+
+@pytest.mark.parametrize("name", ["True", "let", "let.a", "_.x", "match?", "a.let", "virtual_device", "ä", ""])
+def test_attributes_of_any_name_survive(name: str) -> None:
+    x = relay.var("x", shape=(2,))
+    mod = relay.IRModule.from_expr(relay.Function([x], x, x.checked_type, attrs={name: 3}))
+    relay.assert_structural_equal(mod, relay.parse(mod.astext()))
+
+
+@pytest.mark.parametrize("name", ["fn", "_", "True", "float32", "Tensor", "match?", "ä", ""])
+def test_type_variables_of_any_name_survive(name: str) -> None:
+    t, number = relay.TypeVar(name), relay.scalar_type("float32")
+    x, y = relay.var("x", t), relay.var("y", number)
+    mod = relay.IRModule.from_expr(relay.Function([x, y], relay.Tuple([x, y]), relay.TupleType([t, number]), [t]))
+    relay.assert_structural_equal(mod, relay.parse(mod.astext()))
+
+
+def test_sizes_with_names_survive() -> None:
+    n = SizeVar("n")
+    x = relay.var("x", shape=(n * 2 + 1, 3))
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], relay.reshape(x, (n * 6 + 3,)))))
+    relay.assert_structural_equal(mod, relay.parse(mod.astext()))
+    relay.assert_structural_equal(mod, load_json(save_json(mod)))
+
+
+@pytest.mark.parametrize(
+    "value", [2**64 - 1, 2**63, -(2**63), np.float64(1.5), np.str_("a"), -0.0, 5e-324, "\ud800\0", {"a b": [(), None]}]
+)
+def test_values_of_attributes_survive(value: object) -> None:
+    x = relay.var("x", shape=(2,))
+    mod = relay.IRModule.from_expr(relay.Function([x], x, x.checked_type, attrs={"a": value}))
+    for read in (relay.parse(mod.astext()), load_json(save_json(mod))):
+        relay.assert_structural_equal(mod, read)
+
+
+def test_devices_survive() -> None:
+    on = VirtualDevice(1, "llvm", "global")
+    x = placed(relay.var("x", shape=(2,)), on)
+    mod = relay.IRModule.from_expr(placed(relay.Function([x], x, x.checked_type), on))
+    for read in (relay.parse(mod.astext()), load_json(save_json(mod))):
+        assert read["main"].device == read["main"].params[0].device == on

@@ -78,6 +78,7 @@ EXPRESSIONS = [
     ("parse.missing-attribute", "1:1", "split needs the attribute `indices_or_sections`", "split(1f)"),
     ("parse.duplicate-attribute", "1:17", "the attribute `axis` is given twice", "sum(1f, axis=1, axis=2)"),
     ("parse.attribute-kind", "1:9", "the attribute `keepdims` cannot be the text", 'sum(1f, keepdims="yes")'),
+    ("parse.attribute-kind", "1:10", "`dtype` cannot be a list", 'cast(1f, dtype=["(4,8)i4,)"])'),
     ("parse.unexpected-token", "1:17", "arguments come before attributes", "sum(1f, axis=1, 2f)"),
     ("parse.unexpected-token", "1:14", "values are numbers, True, False", "sum(1f, axis=;)"),
     ("parse.unexpected-token", "1:14", "values are numbers", "sum(1f, axis=%x)"),
@@ -119,6 +120,9 @@ MODULES = [
     ("parse.bad-metadata", "2:12", "is damaged",
      V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n'
      '{"version": 1, "relay.Constant": [{"dtype": "float32", "shape": [2], "data": "AAAA"}]}'),
+    ("parse.bad-metadata", "2:12", "is damaged",
+     V + 'def @f() { meta[relay.Constant][0] }\n#[metadata]\n'
+     '{"version": 1, "relay.Constant": [{"dtype": "(4,8)i4,)", "shape": [2], "data": "AAAA"}]}'),
 ]  # fmt: skip
 
 
@@ -205,3 +209,9 @@ def test_prefixes_of_programs_parse_or_give_a_diagnostic(seed: int) -> None:
 def test_thousands_of_open_brackets_are_one_clean_error(opening: str) -> None:
     (error,) = _errors(parse_expr, opening * 20_000)
     assert error.code in ("parse.unexpected-end", "parse.unexpected-token")
+
+
+def test_a_long_text_of_unknown_names_is_read_to_its_end() -> None:
+    """Only for the errors that are shown is a likely name looked for."""
+    text = "".join(f"let %a{k} = %q{k}; " for k in range(4_000))
+    assert len(_errors(parse_expr, f"{text}1")) == 50

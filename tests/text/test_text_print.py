@@ -198,6 +198,8 @@ def test_annotate_is_asked_once_for_each_node() -> None:
 def test_spans_are_printed_on_request() -> None:
     e = parse_expr("let %x = 1;\nlog(%x)", source_name="cell")
     assert text(e, spans=True).endswith("log(%x) /* span=cell:2:1 */")
+    named = parse_expr("log(1f)", source_name="a/*/b*/")
+    parse_expr(text(named, spans=True))  # comments nest: the name of a source neither opens nor closes one
 
 
 # ---- meta data

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from relaylab.ir.expr import Call, Constant, Expr, TupleGetItem, Var
 from relaylab.ir.op import OPERATORS
-from relaylab.support.table import did_you_mean
 from relaylab.text.reading import holes
 from relaylab.text.reading.attributes import global_name, number
 from relaylab.text.reading.metadata import CONSTANT, slot_of
@@ -46,7 +45,7 @@ def _local(p: State) -> Expr:
     if var is not None:
         return projected(p, var, fields, p.i - 1, p.i - 1)
     name = head
-    close = did_you_mean(name, [*p.names.variables.known, *p.names.free])
+    close = p.near(name, [*p.names.variables.known, *p.names.free])
     help = close or f"bind it, make it a parameter, or declare it before: free_var {name}: T;"
     p.report("parse.unbound-variable", f"{name} is not bound here", p.span(p.i - 1), help)
     p.names.free[name] = Var(name[1:])
@@ -135,7 +134,7 @@ def _name(p: State) -> Expr:
 
 
 def _unknown_name(p: State, name: str, first: int) -> Expr:
-    near = did_you_mean(name, [*OPERATORS, *p.names.constructors])
+    near = p.near(name, [*OPERATORS, *p.names.constructors])
     help = in_words(name) or near or "variables begin with `%`, functions with `@`"
     p.report("parse.unknown-operator", f"there is no operator or constructor named `{name}`", p.since(first), help)
     return PLACEHOLDER

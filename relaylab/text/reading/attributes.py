@@ -10,17 +10,17 @@ from relaylab.ir.expr import Expr
 from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError, kind_of
-from relaylab.support.table import did_you_mean
 from relaylab.text.reading.devices import DEVICE, device_from
 from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.state import State
-from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote
+from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote, whole
 
 Written = dict[str, tuple[object, int]]
 """Attributes as they stand in the text: name to value and the token of the name."""
 TYPE_KEY = "attrs_type_key"
 _NULL = ("None", "nullptr")
+_UNSIGNED = range(1 << 63, 1 << 64)
 
 
 def at_attribute(p: State) -> bool:
@@ -158,6 +158,8 @@ def number(p: State, attribute: bool = False) -> tuple[int | float, str]:
     if special is not None:
         return special
     try:
+        if attribute and not negative and len(text) > 18 and text.isdigit() and whole(text) in _UNSIGNED:
+            return whole(text), "uint64"
         return parse_number(f"{text}64" if attribute and text[-1] == "f" else text, negative)
     except BadNumber as bad:
         p.report(bad.args[0], bad.args[1], p.since(first), bad.args[2])
@@ -175,9 +177,14 @@ def values_of(written: Written) -> dict[str, object]:
 
 
 def device_of(written: Written) -> VirtualDevice | None:
-    """The device that is written among the attributes of a function or at a variable; it is taken out of them."""
-    device, _ = written.pop("virtual_device", (None, 0))
-    return device if isinstance(device, VirtualDevice) else None
+    """The device among the attributes of a function or at a variable, taken out of them; an attribute of that name
+    that is none stays.
+    """
+    device, _ = written.get("virtual_device", (None, 0))
+    if device is not None and not isinstance(device, VirtualDevice):
+        return None
+    written.pop("virtual_device", None)
+    return device
 
 
 # ---- the record of a call
@@ -242,7 +249,7 @@ def record(p: State, definition: Definition, name: str, written: Written, token:
 
 def _report_unknown(p: State, name: str, fields: Mapping[str, Field], key: str, at: int) -> None:
     known = "it has: " + ", ".join(fields) if fields else "it takes none"
-    help = did_you_mean(key, fields) or known
+    help = p.near(key, fields) or known
     p.report("parse.unknown-attribute", f"{name} has no attribute `{key}`", p.span(at), help)
 
 

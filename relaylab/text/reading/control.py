@@ -5,7 +5,6 @@ from __future__ import annotations
 from relaylab.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
 from relaylab.ir.base import placed
 from relaylab.ir.expr import Expr, Function, If, RefCreate, RefRead, RefWrite, Var
-from relaylab.support.table import did_you_mean
 from relaylab.support.trampoline import Task
 from relaylab.text.reading.atoms import PLACEHOLDER
 from relaylab.text.reading.attributes import Written, at_attribute, attribute, device_of, values_of
@@ -164,7 +163,7 @@ def _constructor_pattern(p: State, token: int, depth: int) -> Pattern:
         inside = _patterns(p, opened, depth)
     ctor = p.names.constructors.get(name)
     if ctor is None:
-        help = did_you_mean(name, p.names.constructors) or "a variable begins with `%`"
+        help = p.near(name, p.names.constructors) or "a variable begins with `%`"
         p.report("parse.unknown-constructor", f"there is no constructor named `{name}`", p.span(token), help)
         return PatternWildcard()
     if len(inside) != len(ctor.inputs):

@@ -12,7 +12,6 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TypeData
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
-from relaylab.support.table import did_you_mean
 from relaylab.support.trampoline import run
 from relaylab.text.reading.attributes import Written, attribute, global_name, values_of
 from relaylab.text.reading.control import function
@@ -210,10 +209,10 @@ def _check_names(p: State, mod: IRModule, functions: dict[GlobalVar, Function]) 
     known = {gv.name_hint for gv in (*mod.functions, *functions)}
     for name, token in p.names.used_globals.items():
         if name not in known:
-            help = did_you_mean(name, known) or "define it: def @" + name + "(…) { … }"
+            help = p.near(name, known) or "define it: def @" + name + "(…) { … }"
             p.report("parse.unknown-function", f"there is no function named @{name}", p.span(token), help)
     headers = {header.name_hint for header in mod.type_definitions}
     for name, token in p.names.used_types.items():
         if name not in headers:
-            help = did_you_mean(name, headers) or f"define it: type {name} {{ … }}"
+            help = p.near(name, headers) or f"define it: type {name} {{ … }}"
             p.report("parse.unknown-type", f"there is no data type named `{name}`", p.span(token), help)

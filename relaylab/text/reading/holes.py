@@ -22,7 +22,7 @@ from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import State
 from relaylab.text.reading.types import type_
 
-_COMMENT = re.compile(r"\s*+/\*\s*+ty=(.*?)\s*(?:\bspan=[^*]*)?\*/", re.DOTALL)
+_COMMENT = re.compile(r"\s*+/\*\s*+ty=(.*?)(?:\bspan=[^*]*)?\*/", re.DOTALL)
 Holes = dict[int, Var]
 """The parameters that stand for constants of a function, by the numbers of the constants."""
 

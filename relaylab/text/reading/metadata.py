@@ -9,7 +9,6 @@ is `{"a", "b"}`: numbers, or references to others. A section that TVM wrote is r
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import struct
@@ -23,6 +22,7 @@ from relaylab.ir.base import VirtualDevice
 from relaylab.ir.dims import OPERATIONS, Dim, SizeExpr, SizeVar, SymbolicDim, apply_operation
 from relaylab.ir.expr import Constant
 from relaylab.ir.op import OPERATORS
+from relaylab.ir.types import dtype_name
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
 from relaylab.text.reading.devices import DEVICE, decoded, encoded
@@ -176,7 +176,7 @@ class MetaTable:
         if is_tvm(entries):
             try:
                 return cls(tvm_entries(entries), given)
-            except (KeyError, IndexError, TypeError, ValueError, AttributeError, struct.error) as error:
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, struct.error) as error:
                 complain(f"the metadata section that TVM wrote is damaged: {error}")
                 return cls({}, given)
         if entries.get("version") != VERSION:
@@ -202,7 +202,7 @@ class MetaTable:
                 raise p.stop("parse.unknown-metadata", f"the text has no metadata entry {p.texts[token]}", token, help)
             try:
                 self._ready[slot] = self._entry(slot, p.span(token))
-            except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, binascii.Error, RelayError) as error:
+            except (LookupError, TypeError, ValueError, ArithmeticError, RelayError) as error:
                 message = f"the metadata entry {p.texts[token]} is damaged: {error}"
                 raise p.stop("parse.bad-metadata", message, token) from None
         return self._ready[slot]
@@ -241,7 +241,7 @@ def _decode(key: str, stored: object, span: Span | None) -> object:
         return Constant(entry["array"], span=span)
     if key == CONSTANT:
         raw = base64.b64decode(entry["data"], validate=True)
-        dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+        dtype, shape = np.dtype(dtype_name(str(entry["dtype"]))), tuple(entry["shape"])
         if len(raw) != dtype.itemsize * math.prod(shape):
             raise ValueError(f"{len(raw)} bytes for shape {shape} of {dtype}")
         array = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)

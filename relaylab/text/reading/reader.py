@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from relaylab.support.errors import DiagnosticError, rendered
 from relaylab.support.source import SourceName, Span, caret
+from relaylab.support.table import did_you_mean
 from relaylab.text.reading.lexer import tokenize
 
 MOST_ERRORS = 50
@@ -61,6 +63,10 @@ class TokenReader:
         if len(self._errors) < MOST_ERRORS:
             error = DiagnosticError(message, code=code, place=caret(self.text, span), help=help, span=span)
             self._errors.append(((span.line, span.column), error))
+
+    def near(self, name: str, known: Iterable[str]) -> str:
+        """`did you mean …?`, as long as errors are noted: in a long text the search takes long."""
+        return did_you_mean(name, known) if self.error_count < MOST_ERRORS else ""
 
     def _complain(self, code: str, message: str, start: int, end: int, help: str) -> None:
         self.report(code, message, self.offsets(start, end), help)

@@ -67,12 +67,12 @@ def _entry(node: TvmNode, tensors: list[str], sizes: Sizes) -> object:
         case kind if kind in ("tir.SizeVar", "tir.Var", "tir.Cast", *OPERATIONS):
             return {"size": sizes.at(node)}
         case "VirtualDevice":
-            return _device(node["attrs"], sizes.nodes)
+            return device_entry(node["attrs"], sizes.nodes)
         case other:
             return {"unread": other}
 
 
-def _device(attrs: Mapping[str, str], nodes: list[TvmNode]) -> dict[str, object]:
+def device_entry(attrs: Mapping[str, str], nodes: list[TvmNode]) -> dict[str, object]:
     """The entry of a device; of its target the kind is read."""
     text: Callable[[str], str] = lambda at: cast("dict[str, str]", nodes[int(at)]).get("repr_str", "")
     target = nodes[int(attrs.get("target", 0))].get("attrs", {}).get("kind")

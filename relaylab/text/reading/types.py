@@ -17,7 +17,6 @@ from relaylab.ir.types import (
     TypeCall,
     TypeVar,
 )
-from relaylab.support.table import did_you_mean
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number
 
@@ -88,7 +87,7 @@ def _named(p: State, token: int) -> Type:
 def _header(p: State, token: int) -> GlobalTypeVar:
     name = p.texts[token]
     if name not in p.names.global_types and name.startswith(("int", "uint", "float", "bool", "bfloat")):
-        hint = did_you_mean(name, DTYPES) or "the data types are " + " ".join(DTYPES)
+        hint = p.near(name, DTYPES) or "the data types are " + " ".join(DTYPES)
         p.report("parse.unknown-dtype", f"`{name}` is not a data type", p.span(token), hint)
     return p.names.global_type(name, token)
 
@@ -98,7 +97,7 @@ def _applied(p: State, depth: int) -> TypeCall:
     token = p.expect("name")
     opened = p.expect("[")
     name = p.texts[token]
-    if p.at("(") and did_you_mean(name, ("Tensor",)):
+    if p.at("(") and p.near(name, ("Tensor",)):
         raise p.stop("parse.unknown-type", f"there is no type named `{name}`", token, "did you mean `Tensor`?")
     args = types(p, "]", opened, depth)
     known = p.names.types.known.get(name)
@@ -150,7 +149,7 @@ def _tensor(p: State) -> TensorType:
     dtype = p.texts[token]
     p.expect("]", opened=opened)
     if dtype not in _SCALARS:
-        hint = did_you_mean(dtype, DTYPES) or "the data types are " + " ".join(DTYPES)
+        hint = p.near(dtype, DTYPES) or "the data types are " + " ".join(DTYPES)
         p.report("parse.unknown-dtype", f"`{dtype}` is not a data type", p.span(token), hint)
         dtype = "float32"
     return TensorType(shape, dtype)

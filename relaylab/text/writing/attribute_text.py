@@ -14,10 +14,10 @@ from relaylab.ir.dims import AnyDim
 from relaylab.ir.expr import Constant, Expr, GlobalVar
 from relaylab.ir.op import Op
 from relaylab.text.reading.attributes import TYPE_KEY
-from relaylab.text.reading.lexer import IDENT
+from relaylab.text.reading.lexer import IDENT, KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, MetaWriter, is_storable, listed
 from relaylab.text.scalars import attribute_float, quote
-from relaylab.text.writing.naming import global_text
+from relaylab.text.writing.naming import RESERVED, global_text
 
 _NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
 _NO_FIELD = Field("", Value)
@@ -47,7 +47,8 @@ def _is_default(field: Field, value: object) -> bool:
 
 
 def _pair(name: str, value: object, meta: MetaWriter) -> str:
-    return f"{name if _NAME.fullmatch(name) else quote(name)}={value_text(value, meta)}"
+    plain = name in KEYWORDS or (_NAME.fullmatch(name) and name.partition(".")[0] not in RESERVED)
+    return f"{name if plain else quote(name)}={value_text(value, meta)}"
 
 
 def value_text(value: object, meta: MetaWriter) -> str:

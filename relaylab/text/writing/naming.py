@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-from relaylab.text.reading.lexer import IDENT, LOCAL
+from relaylab.ir.types import DTYPES
+from relaylab.text.reading.lexer import IDENT, KEYWORDS, LOCAL
 from relaylab.text.scalars import quote
 
 _LEGAL = re.compile(IDENT)
 _LEGAL_LOCAL = re.compile(LOCAL)
+RESERVED = KEYWORDS | {"True", "False"}
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_/]|/(?=[/*])")
 
 
@@ -51,5 +53,6 @@ def global_text(name: str) -> str:
 
 
 def type_var_name(hint: str) -> str:
-    """The name of a type parameter."""
-    return hint if _LEGAL.fullmatch(hint) else "T" + _ILLEGAL.sub("_", hint)
+    """The name of a type parameter, which no other type has."""
+    legal = _LEGAL.fullmatch(hint) and hint not in RESERVED and hint not in DTYPES
+    return hint if legal else "T" + _ILLEGAL.sub("_", hint)

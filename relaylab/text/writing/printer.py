@@ -105,7 +105,7 @@ class Printer:
         if self.typed and type(node) in (Call, Constant) and node.inferred is not None:
             parts.append(f"ty={self.types.text(node.inferred)}")
         if self.spans and node.span is not None:
-            parts.append(f"span={str(node.span).replace('*/', '* /')}")
+            parts.append(f"span={str(node.span).replace('*/', '* /').replace('/*', '/ *')}")
         return [f" /* {' '.join(parts)} */"] if parts else []
 
     # ---- scopes
