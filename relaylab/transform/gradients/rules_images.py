@@ -7,7 +7,7 @@ import numpy as np
 from relaylab.ir import Call, Expr, const, facets
 from relaylab.op.layout import parse_layout
 from relaylab.op.nn.pool import Pool, positions
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, rank_of
 from relaylab.transform.gradients.decomposed import decomposition_of, mapped
 from relaylab.transform.gradients.rules import mul
@@ -57,8 +57,8 @@ def _affine_grid(c: Call, theta: Expr) -> Expr:
     batch, _, height, width = extents(c)
     y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
     places = const(np.stack([x, y, np.ones_like(x)], axis=-1).reshape(-1, 3), dtype_of(c))
-    grids = call("nn.dense", call("reshape", theta, newshape=[2 * batch, 3]), places, units=height * width)
-    return call("reshape", grids, newshape=extents(c))
+    grids = call("nn.dense", reshaped(theta, [2 * batch, 3]), places, units=height * width)
+    return reshaped(grids, extents(c))
 
 
 # ---- maxima: those of two axes are operators with a gradient
@@ -68,13 +68,13 @@ def _max_of_planes(x: Expr, shape: list[int], out: list[int], a: Pool) -> Expr:
     """The maximum over windows of NCDHW volumes: over height and width, then over depth."""
     batch, depth, (low, high) = shape[0] * shape[1], shape[2], zip(*a.pads)
     sizes, strides, dilation = zip(*a.windows)
-    planes = call("reshape", x, newshape=[batch, depth, *shape[3:]])
+    planes = reshaped(x, [batch, depth, *shape[3:]])
     how = {"strides": strides[1:], "dilation": dilation[1:], "padding": (*low[1:], *high[1:])}
     found = call("nn.max_pool2d", planes, pool_size=sizes[1:], ceil_mode=a.ceil_mode, **how)
-    columns = call("reshape", found, newshape=[batch, 1, depth, out[1] * out[2]])
+    columns = reshaped(found, [batch, 1, depth, out[1] * out[2]])
     how = {"strides": (strides[0], 1), "dilation": (dilation[0], 1), "padding": (low[0], 0, high[0], 0)}
     found = call("nn.max_pool2d", columns, pool_size=(sizes[0], 1), ceil_mode=a.ceil_mode, **how)
-    return call("reshape", found, newshape=[*shape[:2], *out])
+    return reshaped(found, [*shape[:2], *out])
 
 
 @decomposition_of("nn.max_pool3d")
