@@ -206,3 +206,15 @@ def test_regions_one_after_another() -> None:
     after = PASSES["FakeQuantizationToInteger"].make()(before)
     assert "nn.conv2d" not in list_op_freqs(after) and list_op_freqs(after)["qnn.conv2d"] == 2
     np.testing.assert_allclose(run(after).astype(int), run(before).astype(int), atol=3)
+
+
+def test_products_of_equal_scales_along_an_axis_are_computed_on_integers() -> None:
+    """A scale and a zero point for each column, all of them equal, are one scale and one zero point."""
+    x = relay.var("x", shape=(3, 8), dtype="uint8")
+    data = real(x, np.full(8, 0.1), np.full(8, 3), axis=1)
+    mod = IRModule.from_expr(relay.Function([x], nn.dense(data, real(weights(4, 8), zero=0))))
+    values = RNG.integers(0, 255, (3, 8)).astype("uint8")
+    expected = relay.create_executor("debug", mod).evaluate()(values).numpy()
+    mod = t.IntegerProducts()(mod)
+    assert "qnn.dense" in mod.astext()
+    np.testing.assert_allclose(relay.create_executor("graph", mod).evaluate()(values).numpy(), expected, rtol=1e-4)
