@@ -148,7 +148,7 @@ class grid_sample(Injective):
             total = np.zeros_like(image[:, 0])
             for k, w in self.taps(b, b.const(float(v), "float64"), extent):
                 seen = 0 <= k.value <= extent - 1 or self.padding_mode != "zeros"
-                index = b.clamp_index(b.cast(k, "int64"), extent).value
+                index = int(np.clip(np.nan_to_num(k.value), 0, extent - 1))
                 total = total + (image[:, index] if seen else np.zeros_like(total)) * w.value
             image = total
         return image

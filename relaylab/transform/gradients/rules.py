@@ -46,7 +46,7 @@ def _as_tuple(grad: Expr | list[Any]) -> Expr:
     return Tuple(list(map(_as_tuple, grad))) if isinstance(grad, list) else grad
 
 
-def _as_fields(grad: Any, t: Type | None) -> Any:
+def _as_fields(grad: object, t: Type | None) -> object:
     """A gradient; of a tuple a list, which it may be an expression of."""
     if not isinstance(t, TupleType):
         return grad

@@ -341,7 +341,7 @@ def _product(node: Call, args: list[Any], goal: QuantizedValue | None) -> Quanti
     name = op_name(node).replace("nn.", "qnn.")
     axis = rank_of(node) - 1 if name in ("qnn.dense", "qnn.batch_matmul") else _channels(node)
     if not _is_single(w):
-        units = None if name == "qnn.batch_matmul" else units_axis(node)
+        units = -1 if name == "qnn.batch_matmul" else units_axis(node)
         if w.axis % rank_of(node.args[1]) != units or shape_of(node.args[1])[units] != shape_of(node)[axis]:
             raise refuse(node, "the scales or zero points of its weight are not one for each channel of the result")
     order = (x.value, w.value, x.zero, w.zero, x.scale, w.scale)
