@@ -83,6 +83,16 @@ def test_a_registered_gradient_is_asked_first(tvm: Any, scaled: Any) -> None:
     np.testing.assert_array_equal(dx.numpy(), 5 * ONES)
 
 
+def test_a_registered_gradient_may_be_a_tuple_in_one_piece(tvm: Any) -> None:
+    """As TVM's own of concatenate is: it takes the call of split for what it gives."""
+    halves = lambda call, grad: [relay.split(grad, 2, axis=0).astuple()]
+    func = relay.Function([X], relay.concatenate([X, relay.exp(X)], axis=0))
+    with relay.testing.TempOpAttr("concatenate", "FPrimalGradient", halves):
+        grad = relay.transform.gradient(func)
+    _, (dx,) = relay.create_executor("debug").evaluate(grad)(ONES)
+    np.testing.assert_allclose(dx.numpy(), 1 + np.exp(ONES), rtol=1e-6)
+
+
 def test_names_of_relations_and_of_operators_are_checked(tvm: Any, scaled: Any) -> None:
     with pytest.raises(RelayValueError, match="Identity"):
         relay.op.get("test.scaled").add_type_rel("Identty")

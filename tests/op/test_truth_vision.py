@@ -105,6 +105,19 @@ def test_grid_sample_takes_the_pixel_away_from_0_in_the_middle_of_two(mode, alig
     assert found.item() == 63
 
 
+@pytest.mark.parametrize("mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("method", ["bicubic", "bilinear", "nearest"])
+def test_grid_sample_reads_what_is_near_only_and_takes_places_that_are_no_numbers(method, mode):
+    data, grid = RNG.random((1, 1, 5, 5), "float32"), np.full((1, 2, 1, 2), 0.75, "float32")
+    near = data.copy()
+    near[0, 0, 0, 0] = np.inf
+    sample = lambda x, g: relay.image.grid_sample(x, g, method, "NCHW", mode, True)
+    np.testing.assert_array_equal(run(sample, near, grid), run(sample, data, grid))
+    grid[0, 0, 0] = np.nan, -np.inf
+    found = run(sample, data, grid)
+    assert np.isnan(found[..., 0]).all() or method == "nearest" and np.isfinite(found).all()
+
+
 # ---- crop_and_resize: topi/image/resize.py in float32
 
 

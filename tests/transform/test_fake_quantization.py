@@ -135,6 +135,33 @@ def test_a_scale_for_each_channel(name: str) -> None:
     np.testing.assert_allclose(run(after).astype(int), run(before).astype(int), atol=1)
 
 
+SCALES = np.array([0.01, 0.05, 0.2, 0.4], "float32")
+ASIDE: dict[str, Callable[[Expr], Expr]] = {
+    "dense": lambda x: nn.dense(real(relay.reshape(x, (36, 4))), real(weights(4, 4), SCALES, np.zeros(4), 1)),
+    "zeros": lambda x: nn.dense(real(relay.reshape(x, (36, 4))), real(weights(4, 4), 0.1, np.array([0, 9, -9, 3]), 1)),
+    "conv2d": lambda x: nn.conv2d(real(x), real(weights(4, 4, 3, 3), SCALES, np.zeros(4), 1)),
+    "transpose": lambda x: nn.conv2d_transpose(
+        real(x), real(weights(4, 4, 3, 3), SCALES, np.zeros(4), 0), channels=4, kernel_size=(3, 3)
+    ),
+    "bias_add": lambda x: nn.bias_add(
+        nn.conv2d(real(x), real(weights(4, 4, 3, 3), SCALES, np.zeros(4), 0)), relay.const(30 * SCALES), axis=3
+    ),
+}
+
+
+@pytest.mark.parametrize("use_qat", [False, True])
+@pytest.mark.parametrize("name", ASIDE)
+def test_scales_that_are_not_those_of_the_result_s_channels_stay_in_floats(name: str, use_qat: bool) -> None:
+    x = relay.var("x", shape=(1, 4, 6, 6), dtype="int8")
+    before = t.InferType()(IRModule.from_expr(relay.Function([x], whole(ASIDE[name](x), 0.6))))
+    after = t.FakeQuantizationToInteger(use_qat=use_qat)(before)
+    values = RNG.integers(-128, 128, (1, 4, 6, 6)).astype("int8")
+    expected, found = (
+        relay.create_executor("debug", m).evaluate()(values).numpy().astype(int) for m in (before, after)
+    )
+    np.testing.assert_allclose(found, expected, atol=1)
+
+
 def test_scales_of_channels_are_kept_to_the_end() -> None:
     scale, zero = relay.const(EACH["scale"]), relay.const(EACH["zero"])
     for step in (nn.relu, lambda x: relay.clip(x, 0.0, 6.0)):
@@ -206,3 +233,15 @@ def test_regions_one_after_another() -> None:
     after = PASSES["FakeQuantizationToInteger"].make()(before)
     assert "nn.conv2d" not in list_op_freqs(after) and list_op_freqs(after)["qnn.conv2d"] == 2
     np.testing.assert_allclose(run(after).astype(int), run(before).astype(int), atol=3)
+
+
+def test_products_of_equal_scales_along_an_axis_are_computed_on_integers() -> None:
+    """A scale and a zero point for each column, all of them equal, are one scale and one zero point."""
+    x = relay.var("x", shape=(3, 8), dtype="uint8")
+    data = real(x, np.full(8, 0.1), np.full(8, 3), axis=1)
+    mod = IRModule.from_expr(relay.Function([x], nn.dense(data, real(weights(4, 8), zero=0))))
+    values = RNG.integers(0, 255, (3, 8)).astype("uint8")
+    expected = relay.create_executor("debug", mod).evaluate()(values).numpy()
+    mod = t.IntegerProducts()(mod)
+    assert "qnn.dense" in mod.astext()
+    np.testing.assert_allclose(relay.create_executor("graph", mod).evaluate()(values).numpy(), expected, rtol=1e-4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,53 @@ def test_what_has_no_gradient_is_named() -> None:
     branch = IRModule.from_text(f'#[version = "0.0.5"]\ndef @main({M}, %c: bool) {{ if (%c) {{ %x }} else {{ %x }} }}')
     with pytest.raises(RelayValueError, match="gradient of an If is not defined"):
         gradient(create("InferType")(branch)["main"], mode="first_order")
+
+
+def slopes(program: str, *args: object) -> list:
+    """The gradients of a program's parameters."""
+    mod = create("InferType")(IRModule.from_text(f'#[version = "0.0.5"]\ndef @main{program}'))
+    return evaluate(IRModule.from_expr(gradient(mod["main"], mod)), list(args))[1]
+
+
+def test_fields_that_nobody_uses_get_zeros() -> None:
+    program = (
+        "(%p: (Tensor[(3), float32], (Tensor[(2), float32], Tensor[(), float32]))) "
+        "{ %0 = %p.1; %1 = %0.1; multiply(%p.0, %1) }"
+    )
+    x = np.array([0, 1, 2], "float32")
+    ((first, (second, third)),) = slopes(program, (x, (x[:2], np.array(3, "float32"))))
+    assert [array(g).tolist() for g in (first, second, third)] == [[3, 3, 3], [0, 0], 3]
+
+
+def test_powers_of_zero_have_the_slopes_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = np.array([0, 1, -2], "float32"), np.array([[-1, 0, 1], [0, 0, 0], [2, 1.5, -2]], "float32")
+    inputs = [torch.tensor(v, requires_grad=True) for v in (x, y)]
+    (inputs[0] ** inputs[1]).sum().backward()
+    found = slopes("(%x: Tensor[(3), float32], %y: Tensor[(3, 3), float32]) { power(%x, %y) }", x, y)
+    for ours, theirs in zip(found, inputs):
+        np.testing.assert_allclose(array(ours), theirs.grad, rtol=1e-6)
+
+
+def test_a_mean_of_more_halfs_than_a_half_can_count() -> None:
+    (grad,) = slopes("(%x: Tensor[(700, 100), float16]) { mean(%x) }", np.zeros((700, 100), "float16"))
+    np.testing.assert_allclose(array(grad), 1 / 70000, rtol=5e-3)
+
+
+EMPTY = {
+    "tile": "(%x: Tensor[(2, 0), float32]) { tile(%x, reps=[2, 3]) }",
+    "repeat": "(%x: Tensor[(3, 0, 2), float32]) { repeat(%x, repeats=2, axis=0) }",
+    "mean": "(%x: Tensor[(2, 0), float32]) { mean(%x, axis=[0]) }",
+    "dense": "(%x: Tensor[(2, 3, 0), float32], %w: Tensor[(4, 0), float32]) { nn.dense(%x, %w, units=4) }",
+    "matmul": "(%x: Tensor[(2, 3, 0), float32], %w: Tensor[(0, 4), float32]) { nn.matmul(%x, %w) }",
+    "resize": "(%x: Tensor[(2, 0, 4, 4), float32]) { image.resize2d(%x, size=[3, 3]) }",
+    "conv3d": "(%x: Tensor[(0, 3, 5, 5, 5), float32], %w: Tensor[(2, 3, 1, 2, 3), float32]) "
+    "{ nn.conv3d(%x, %w, channels=2, kernel_size=[1, 2, 3], padding=[0, 0, 0, 0, 0, 0]) }",
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_tensors_without_elements_have_gradients(name: str) -> None:
+    shapes = [eval(found) for found in re.findall(r"Tensor\[(\(.*?\)),", EMPTY[name])]
+    for shape, grad in zip(shapes, slopes(EMPTY[name], *(np.ones(s, "float32") for s in shapes)), strict=True):
+        assert grad.shape == shape and not array(grad).any()

@@ -162,6 +162,18 @@ def test_gradients_are_those_of_torch(cases_of) -> None:
             np.testing.assert_allclose(ours, theirs.grad.numpy(), rtol=1e-9, atol=1e-9, err_msg=str(body))
 
 
+def test_the_largest_of_windows_is_found_beside_infinities() -> None:
+    torch = pytest.importorskip("torch")
+    values = np.random.default_rng(0).normal(size=(1, 2, 7, 6))
+    values[0, 0, 2, 3] = values[0, 1, :, :2] = -np.inf
+    x = var("x", 1, 2, 7, 6)
+    func = create("InferType")(IRModule.from_expr(Function([x], relay.nn.adaptive_max_pool2d(x, (3, 3)))))["main"]
+    theirs = torch.tensor(values, requires_grad=True)
+    torch.nn.functional.adaptive_max_pool2d(theirs, (3, 3)).sum().backward()
+    found = Interpreter(IRModule.from_expr(gradient(func))).evaluate()(values)[1][0]
+    np.testing.assert_array_equal(found, theirs.grad.numpy())
+
+
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_gradients_of_cubic_samples_of_volumes_are_central_differences(padding: str) -> None:
     rng, step = np.random.default_rng(2), 1e-6

@@ -122,6 +122,8 @@ def torch_cases():
     yield "slice", relay.strided_slice(m, [2, 4], [0, 0], [-1, -2]), lambda x: x.flip(0, 1)[:2, ::2][:, :2]
     yield "prod", relay.prod(m, axis=1), lambda x: x.prod(1)
     yield "cumprod", relay.cumprod(m, axis=1), lambda x: x.cumprod(1)
+    half = relay.cumprod(relay.cast(m, "float32"), axis=1, dtype="float64")
+    yield "cumprod into float64", half, lambda x: x.float().cumprod(1, dtype=x.dtype)
     yield "cumsum", relay.cumsum(m, axis=0), lambda x: x.cumsum(0)
     yield "matmul", relay.nn.matmul(m, v, transpose_b=True), lambda x, w: x @ w.T
     yield "entropy", relay.nn.cross_entropy_with_logits(relay.nn.log_softmax(m), v), lambda x, w: F.cross_entropy(x, w)

@@ -147,6 +147,27 @@ def test_one_convolution_is_the_formula():
     np.testing.assert_array_equal(run(whole, data=x), kept.astype("float32"))
 
 
+@pytest.mark.parametrize("types", [{"dtype_input": "int16", "nbit_input": 14}, {"dtype_weight": "int16"}], ids=str)
+def test_a_product_of_two_inputs_has_the_type_of_inputs(types: dict[str, object]):
+    x, y = relay.var("x", shape=(1, 4, 8)), relay.var("y", shape=(1, 5, 8))
+    mod = IRModule.from_expr(relay.Function([x, y], nn.batch_matmul(x, y)))
+    a, b = (np.random.default_rng(3).normal(size=s).astype("float32") for s in ((1, 4, 8), (1, 5, 8)))
+    with quantize.qconfig(global_scale=4.0, **types):
+        whole = quantize.quantize(mod)
+    np.testing.assert_allclose(run(whole, x=a, y=b), a @ b.transpose(0, 2, 1), atol=0.3)
+
+
+@pytest.mark.parametrize("limits", [(0.0, np.inf), (-np.inf, 1.0)])
+def test_a_clip_may_have_no_limit(limits: tuple[float, float]):
+    data = relay.var("data", shape=(1, 3, 5, 5))
+    w = np.random.default_rng(4).normal(size=(4, 3, 1, 1)).astype("float32")
+    mod = IRModule.from_expr(relay.Function([data], relay.clip(nn.conv2d(data, relay.const(w)), *map(float, limits))))
+    with quantize.qconfig(skip_conv_layers=[], weight_scale="max"):
+        whole = quantize.quantize(mod)
+    x = np.linspace(-1, 1, 75, dtype="float32").reshape(1, 3, 5, 5)
+    np.testing.assert_allclose(run(whole, data=x), run(mod, data=x), atol=0.2)
+
+
 def test_the_tutorial():
     """The shape of "Deploy a Quantized Model": calibrated by divergence, and built."""
     mod, params = residual()

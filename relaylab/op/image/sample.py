@@ -143,18 +143,15 @@ class grid_sample(Injective):
 
     def _value(self, image: np.ndarray, g: np.ndarray) -> np.ndarray:
         """The channels at one grid point."""
-        weights = [self._weights(float(v), m) for v, m in zip(g, image.shape[1:])]
-        for w in weights:
-            image = np.tensordot(image, w, axes=(1, 0))
+        b = scalar_builder
+        for v, extent in zip(g, image.shape[1:]):
+            total = np.zeros_like(image[:, 0])
+            for k, w in self.taps(b, b.const(float(v), "float64"), extent):
+                seen = 0 <= k.value <= extent - 1 or self.padding_mode != "zeros"
+                index = int(np.clip(np.nan_to_num(k.value), 0, extent - 1))
+                total = total + (image[:, index] if seen else np.zeros_like(total)) * w.value
+            image = total
         return image
-
-    def _weights(self, g: float, extent: int) -> np.ndarray:
-        """The weight of each element of an axis at one grid value."""
-        out = np.zeros(extent)
-        for k, w in self.taps(scalar_builder, scalar_builder.const(g, "float64"), extent):
-            if 0 <= k.value <= extent - 1 or self.padding_mode != "zeros":
-                out[int(np.clip(k.value, 0, extent - 1))] += w.value
-        return out
 
     @classmethod
     def samples(cls) -> list[Sample]:

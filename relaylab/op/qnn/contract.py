@@ -32,8 +32,6 @@ CONV = (
     "dilation groups data_layout kernel_layout out_layout out_dtype"
 )
 
-CONV_NEEDS = "kernel_size channels"
-
 CHANNELS = "() or (1,), or one number per output channel or unit"
 UNUSED = "; the sums do not depend on it"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from relaylab.ir import Expr, TensorType, const
-from relaylab.transform.engine.build import call
+from relaylab.transform.engine.build import call, reshaped
 from relaylab.transform.engine.infer_type import dtype_of, type_of
 from relaylab.transform.gradients.reverse import expanded
 from relaylab.transform.gradients.rules import gradient_of
@@ -44,11 +44,11 @@ def mapped(x: Expr, shape: Sequence[int], matrices: Mapping[int, np.ndarray], dt
         lead, rest = shape[:axis], shape[axis + 1 :]
         weight = const(matrix, dtype)
         if math.prod(rest) == 1:
-            flat = call("nn.dense", call("reshape", x, newshape=[math.prod(lead), n]), weight, units=rows)
+            flat = call("nn.dense", reshaped(x, [math.prod(lead), n]), weight, units=rows)
         else:
-            cut = call("reshape", x, newshape=[math.prod(lead), n, math.prod(rest)])
+            cut = reshaped(x, [math.prod(lead), n, math.prod(rest)])
             left = call("expand_dims", weight, axis=0)
             flat = call("nn.batch_matmul", left, cut, out_dtype=None, transpose_a=False, transpose_b=False)
         shape[axis] = rows
-        x = call("reshape", flat, newshape=shape)
+        x = reshaped(flat, shape)
     return x

@@ -39,8 +39,7 @@ class _Reverse:
         return [self._of(p) for p in self.func.params]
 
     def _of(self, param: Expr) -> Expr:
-        found = self.grads.get(param)
-        return _expr(_filled("zeros_like", param, type_of(param)) if found is None else found)
+        return _expr(_complete(self.grads.get(param), param, type_of(param)))
 
     def _add(self, node: Expr, grad: Gradient) -> None:
         self.grads[node] = grad if node not in self.grads else _sum(self.grads[node], grad)
@@ -50,7 +49,8 @@ class _Reverse:
             case Call():
                 if self.floats and not _holds_floats(type_of(node)):
                     return  # floats do not depend smoothly on whole numbers and truth values
-                for arg, g in zip(node.args, gradient_rule(node)(node, node, _complete(grad, node)), strict=True):
+                whole = _complete(grad, node, type_of(node))
+                for arg, g in zip(node.args, gradient_rule(node)(node, node, whole), strict=True):
                     self._add(arg, copied(g, node) if isinstance(g, Expr) else g)
             case Tuple():
                 for field, g in zip(node.fields, cast(list, grad)):
@@ -101,15 +101,13 @@ def _filled(op: str, like: Expr, t: Type | None) -> Gradient:
     return copied(call(op, like), like)
 
 
-def _complete(grad: Gradient, node: Call) -> Gradient:
-    """The gradient of a tuple with zeros for the fields that nobody used."""
-    if not isinstance(grad, list):
+def _complete(grad: Gradient | None, value: Expr, t: Type | None) -> Gradient:
+    """The gradient of a value with zeros for the fields that nobody used."""
+    if grad is None:
+        return _filled("zeros_like", value, t)
+    if not isinstance(grad, list) or not isinstance(t, TupleType):
         return grad
-    fields = fields_of(node)
-    return [
-        _filled("zeros_like", TupleGetItem(node, i), f) if g is None else g
-        for i, (g, f) in enumerate(zip(grad, fields))
-    ]
+    return [_complete(g, TupleGetItem(value, i), f) for i, (g, f) in enumerate(zip(grad, t.fields))]
 
 
 def _sum(a: Gradient, b: Gradient) -> Gradient:

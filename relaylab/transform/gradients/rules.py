@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from relaylab.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, facets, op_name
+from relaylab.ir import Call, Expr, Op, TensorType, Tuple, TupleGetItem, TupleType, Type, as_expr, facets, op_name
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean, registered
-from relaylab.transform.engine.build import call, scalar
-from relaylab.transform.engine.infer_type import dtype_of, fields_of, rank_of, shape_of
+from relaylab.transform.engine.build import call, reshaped, scalar
+from relaylab.transform.engine.infer_type import dtype_of, fields_of, rank_of, shape_of, type_of
 
 GradientRule = Callable[[Call, Expr, Any], Sequence[Any]]
 GRADIENTS: dict[str, GradientRule] = {}
@@ -32,7 +32,10 @@ def gradient_rule(node: Call) -> GradientRule:
     name = op_name(node)
     own = node.op.get_attr("FPrimalGradient") if isinstance(node.op, Op) else None
     if own is not None:
-        return lambda call, value, grad: cast(Callable[..., Sequence[Any]], own)(call, _as_tuple(grad))
+        made = lambda call, grad: cast(Callable[..., Sequence[Any]], own)(call, _as_tuple(grad))
+        return lambda call, value, grad: [
+            _as_fields(g, type_of(a)) for g, a in zip(made(call, grad), call.args, strict=True)
+        ]
     if name not in GRADIENTS:
         hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
         raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)
@@ -41,6 +44,15 @@ def gradient_rule(node: Call) -> GradientRule:
 
 def _as_tuple(grad: Expr | list[Any]) -> Expr:
     return Tuple(list(map(_as_tuple, grad))) if isinstance(grad, list) else grad
+
+
+def _as_fields(grad: object, t: Type | None) -> object:
+    """A gradient; of a tuple a list, which it may be an expression of."""
+    if not isinstance(t, TupleType):
+        return grad
+    whole = as_expr(grad)
+    parts = whole.fields if isinstance(whole, Tuple) else [TupleGetItem(whole, i) for i in range(len(t.fields))]
+    return [_as_fields(g, f) for g, f in zip(parts, t.fields, strict=True)]
 
 
 def add(x: Expr, y: Expr) -> Expr:
@@ -173,9 +185,12 @@ def _divide(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
 
 @gradient_of("power")
 def _power(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
+    """Without the infinities that meet a factor of zero: x ** 0 has no slope, nor has 0 ** y for y from 0 on."""
     a, b = c.args
-    left = mul(g, mul(b, call("power", a, sub(b, like(1, b)))))
-    return [unbroadcast(left, a), unbroadcast(mul(g, mul(y, call("log", a))), b)]
+    one, none = like(1, b), like(0, b)
+    left = mul(g, mul(b, call("power", a, sub(call("where", call("equal", b, none), one, b), one))))
+    flat = call("logical_and", call("equal", a, none), call("greater_equal", b, none))
+    return [unbroadcast(left, a), unbroadcast(mul(g, mul(y, call("log", call("where", flat, one, a)))), b)]
 
 
 @gradient_of("maximum", "minimum")
@@ -261,7 +276,7 @@ def spread(c: Call, value: Expr) -> Expr:
     x = c.args[0]
     axes = reduced(c)
     kept = [1 if i in axes else int(d) for i, d in enumerate(shape_of(x))]
-    return call("broadcast_to", call("reshape", value, newshape=kept), shape=shape_of(x))
+    return call("broadcast_to", reshaped(value, kept), shape=shape_of(x))
 
 
 @gradient_of("sum")
@@ -269,10 +284,15 @@ def _sum(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     return [spread(c, g)]
 
 
+def shared(c: Call, g: Expr, count: int) -> Expr:
+    """The gradient of a call, divided by a number that may be more than a float16 holds."""
+    return mul(g, like(1 / count, c)) if count > 65504 else div(g, like(count, c))
+
+
 @gradient_of("mean")
 def _mean(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     count = math.prod(int(shape_of(c.args[0])[i]) for i in reduced(c))
-    return [spread(c, div(g, like(count, c)))]
+    return [spread(c, shared(c, g, count))]
 
 
 @gradient_of("max", "min")

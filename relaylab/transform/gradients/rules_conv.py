@@ -8,7 +8,7 @@ from typing import cast
 from relaylab.ir import Call, Expr, facets, op_name
 from relaylab.op.layout import parse_layout
 from relaylab.op.window import reach
-from relaylab.transform.engine.build import call
+from relaylab.transform.engine.build import call, reshaped
 from relaylab.transform.engine.infer_type import shape_of
 from relaylab.transform.gradients.rules import gradient_of
 from relaylab.transform.gradients.rules_nn import as_images, as_lines, laid, window_pads, window_steps
@@ -61,10 +61,8 @@ class _Conv:
             return call("nn.conv2d_backward_weight", grad, data, channels=of_grad["C"], **self.how)
         n, ins, size = of_data["N"], of_data["C"] // self.groups, [of_data[v] for v in self.letters]
         space = range(3, 3 + len(size))
-        split = call("reshape", data, newshape=[n, self.groups, ins, *size])
-        images = call(
-            "reshape", call("transpose", split, axes=[2, 1, 0, *space]), newshape=[ins, self.groups * n, *size]
-        )
+        split = reshaped(data, [n, self.groups, ins, *size])
+        images = reshaped(call("transpose", split, axes=[2, 1, 0, *space]), [ins, self.groups * n, *size])
         flip = [1, 0, *range(2, 2 + len(size))]
         how = {**self.how, "strides": self.dilation, "dilation": self.strides}
         how |= {"kernel_size": [of_grad[v] for v in self.letters], "channels": of_grad["C"]}
@@ -86,8 +84,8 @@ def _conv(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     v = _Conv(c, kernel, (*c.args, c))
     x, g = v.images(c.args[0], 0), v.images(g, 2)
     # the depthwise form (C, multiplier, ...) is that of groups (C * multiplier, 1, ...)
-    w = call("reshape", v.images(c.args[1], 1), newshape=[v.y["C"], v.x["C"] // v.groups, *v.window])
-    dw = call("reshape", v.weight_grad(g, x, v.y, v.x), newshape=[v.w["O"], v.w["I"], *v.window])
+    w = reshaped(v.images(c.args[1], 1), [v.y["C"], v.x["C"] // v.groups, *v.window])
+    dw = reshaped(v.weight_grad(g, x, v.y, v.x), [v.w["O"], v.w["I"], *v.window])
     return [v.back(v.transposed(g, w), 0), v.back(dw, 1)]
 
 

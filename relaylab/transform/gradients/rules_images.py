@@ -7,7 +7,7 @@ import numpy as np
 from relaylab.ir import Call, Expr, const, facets
 from relaylab.op.layout import parse_layout
 from relaylab.op.nn.pool import Pool, positions
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, rank_of
 from relaylab.transform.gradients.decomposed import decomposition_of, mapped
 from relaylab.transform.gradients.rules import mul
@@ -57,8 +57,8 @@ def _affine_grid(c: Call, theta: Expr) -> Expr:
     batch, _, height, width = extents(c)
     y, x = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
     places = const(np.stack([x, y, np.ones_like(x)], axis=-1).reshape(-1, 3), dtype_of(c))
-    grids = call("nn.dense", call("reshape", theta, newshape=[2 * batch, 3]), places, units=height * width)
-    return call("reshape", grids, newshape=extents(c))
+    grids = call("nn.dense", reshaped(theta, [2 * batch, 3]), places, units=height * width)
+    return reshaped(grids, extents(c))
 
 
 # ---- maxima: those of two axes are operators with a gradient
@@ -68,13 +68,13 @@ def _max_of_planes(x: Expr, shape: list[int], out: list[int], a: Pool) -> Expr:
     """The maximum over windows of NCDHW volumes: over height and width, then over depth."""
     batch, depth, (low, high) = shape[0] * shape[1], shape[2], zip(*a.pads)
     sizes, strides, dilation = zip(*a.windows)
-    planes = call("reshape", x, newshape=[batch, depth, *shape[3:]])
+    planes = reshaped(x, [batch, depth, *shape[3:]])
     how = {"strides": strides[1:], "dilation": dilation[1:], "padding": (*low[1:], *high[1:])}
     found = call("nn.max_pool2d", planes, pool_size=sizes[1:], ceil_mode=a.ceil_mode, **how)
-    columns = call("reshape", found, newshape=[batch, 1, depth, out[1] * out[2]])
+    columns = reshaped(found, [batch, 1, depth, out[1] * out[2]])
     how = {"strides": (strides[0], 1), "dilation": (dilation[0], 1), "padding": (low[0], 0, high[0], 0)}
     found = call("nn.max_pool2d", columns, pool_size=(sizes[0], 1), ceil_mode=a.ceil_mode, **how)
-    return call("reshape", found, newshape=[*shape[:2], *out])
+    return reshaped(found, [*shape[:2], *out])
 
 
 @decomposition_of("nn.max_pool3d")
@@ -88,30 +88,28 @@ def _max_pool3d(c: Call, x: Expr) -> Expr:
 @decomposition_of("nn.adaptive_max_pool1d", "nn.adaptive_max_pool2d", "nn.adaptive_max_pool3d")
 def _adaptive_max_pool(c: Call, x: Expr) -> Expr:
     """Windows are laid side by side, short ones with their last element repeated; each is then a window of a pool."""
-    a, shape, size = facets(c), extents(c.args[0]), list[int]()
-    copies: dict[int, np.ndarray] = {}
+    a, size = facets(c), list[int]()
     for axis in positions(a.layout, a.spatial):
-        n = shape[axis]
-        cells = a.cells(n, extents(c)[axis])
+        cells = a.cells(extents(c.args[0])[axis], extents(c)[axis])
         size.append(max(end - first for first, end in cells))
-        copies[axis] = np.concatenate([np.eye(n)[np.minimum(np.arange(f, f + size[-1]), e - 1)] for f, e in cells])
-    wide = mapped(x, shape, copies, dtype_of(c))
-    return call(f"nn.max_pool{len(size)}d", wide, pool_size=size, strides=size, layout=a.layout)
+        places = np.concatenate([np.minimum(np.arange(first, first + size[-1]), end - 1) for first, end in cells])
+        if list(places) != list(range(extents(c.args[0])[axis])):
+            x = call("take", x, const(places, "int64"), axis=axis)
+    return call(f"nn.max_pool{len(size)}d", x, pool_size=size, strides=size, layout=a.layout)
 
 
 @decomposition_of("image.dilation2d")
 def _dilation2d(c: Call, x: Expr, w: Expr) -> Expr:
     """Windows are laid side by side, with their weights added; each is then a window of a pool."""
-    a = facets(c)
-    before, after = (parse_layout(a.data_layout).extents(extents(v)) for v in (c.args[0], c))
+    a, after = facets(c), parse_layout(facets(c).data_layout).extents(extents(c))
     kernel = parse_layout(a.kernel_layout).extents(extents(c.args[1]))
-    windows: dict[int, np.ndarray] = {}
-    for axis, (letter, step, dilation, pad) in enumerate(a.axes(), 2):
-        taps = np.arange(kernel[letter]) * dilation - pad[0]
-        places = (np.arange(after[letter])[:, None] * step + taps).reshape(-1, 1)
-        windows[axis] = (places == np.arange(before[letter])).astype("float64")
-    shape, size = [before[k] for k in "NCHW"], [kernel[k] for k in "HW"]
-    wide = mapped(laid(floats(x, c), a.data_layout, "NCHW"), shape, windows, dtype_of(c))
+    border = [(0, 0), (0, 0), *(pad for _, _, _, pad in a.axes())]
+    wide = laid(floats(x, c), a.data_layout, "NCHW")
+    wide = call("nn.pad", wide, scalar(0, dtype_of(c)), pad_width=border, pad_mode="constant")
+    for axis, (letter, step, dilation, _) in enumerate(a.axes(), 2):
+        places = np.arange(after[letter])[:, None] * step + np.arange(kernel[letter]) * dilation
+        wide = call("take", wide, const(places.reshape(-1), "int64"), axis=axis)
+    size = [kernel[k] for k in "HW"]
     weight = call("tile", laid(floats(w, c), a.kernel_layout, "IHW"), reps=[1, *(after[k] for k in "HW")])
     found = call("nn.max_pool2d", call("add", wide, weight), pool_size=size, strides=size)
     return laid(found, "NCHW", a.data_layout)

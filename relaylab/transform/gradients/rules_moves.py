@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.ir import Call, Expr, TensorType, Tuple, TupleGetItem, const, facets, op_name
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, fields_of, rank_of, shape_of
 from relaylab.transform.gradients.rules import gradient_of, like, mul, reduced, sub, unbroadcast
 
@@ -29,7 +29,7 @@ def total(x: Expr) -> Expr:
 
 
 def flat(x: Expr) -> Expr:
-    return call("reshape", x, newshape=[-1])
+    return reshaped(x, [-1])
 
 
 def from_places(c: Call, g: Expr) -> Expr:
@@ -42,7 +42,7 @@ def from_places(c: Call, g: Expr) -> Expr:
     places = Call(c.op, (numbers, *c.args[1:]), c.attrs)
     spread = const(np.zeros(count + 1), dtype_of(c))
     sums = call("scatter_nd", spread, call("expand_dims", flat(places), axis=0), flat(g), mode="add")
-    return call("reshape", call("strided_slice", sums, begin=[1], end=[count + 1], strides=[1]), newshape=shape)
+    return reshaped(call("strided_slice", sums, begin=[1], end=[count + 1], strides=[1]), shape)
 
 
 @gradient_of("nn.mirror_pad", "sliding_window", "vision.yolo_reorg")
@@ -173,7 +173,7 @@ def _tile(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     shape, made = extents(c.args[0]), extents(c)
     shape = [1] * (len(made) - len(shape)) + shape
     split = [n for m, e in zip(made, shape) for n in (m // e if e else 1, e)]
-    sums = call("sum", call("reshape", g, newshape=split), axis=list(range(0, len(split), 2)))
+    sums = call("sum", reshaped(g, split), axis=list(range(0, len(split), 2)))
     return [call("reshape_like", sums, c.args[0])]
 
 
@@ -182,7 +182,7 @@ def _repeat(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     x, axis = c.args[0], facets(c).axis
     shape, axis = (extents(x), axis % rank_of(x)) if axis is not None else ([math.prod(extents(x))], 0)
     split = [*shape[: axis + 1], facets(c).repeats, *shape[axis + 1 :]]
-    return [call("reshape_like", call("sum", call("reshape", g, newshape=split), axis=[axis + 1]), x)]
+    return [call("reshape_like", call("sum", reshaped(g, split), axis=[axis + 1]), x)]
 
 
 @gradient_of("meshgrid")
@@ -225,7 +225,7 @@ def _arange(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
 
 
 def _scalar(x: Expr, other: Expr) -> Expr:
-    return call("cast_like", call("reshape", x, newshape=[]), other)
+    return call("cast_like", reshaped(x, []), other)
 
 
 @gradient_of("shape_of", "vm.shape_of", "ndarray_size", "dyn.ones", "dyn.zeros")
@@ -283,12 +283,10 @@ def _prod(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     order = [*(d for d in range(rank) if d not in axes), *axes]
     shape = [extents(x)[d] for d in order]
     lead = shape[: rank - len(axes)]
-    rows = call(
-        "reshape", call("transpose", x, axes=order) if rank else x, newshape=[*lead, math.prod(shape[len(lead) :])]
-    )
+    rows = reshaped(call("transpose", x, axes=order) if rank else x, [*lead, math.prod(shape[len(lead) :])])
     before = call("cumprod", rows, axis=len(lead), exclusive=True)
     others = mul(before, _from_last("cumprod", rows, len(lead), True))
-    grads = call("reshape", mul(others, call("reshape", g, newshape=[*lead, 1])), newshape=shape)
+    grads = reshaped(mul(others, reshaped(g, [*lead, 1])), shape)
     return [call("transpose", grads, axes=[order.index(d) for d in range(rank)]) if rank else grads]
 
 
@@ -305,7 +303,8 @@ def _cumprod(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     reach = const((grid[:, None] <= grid - a.exclusive).reshape(at))
     wide = [*shape[: axis + 1], n, *shape[axis + 1 :]]
     # wide[.., i, j, ..] is element j, 1 for j = i; its running products are those without element i
-    rows = call("broadcast_to", call("expand_dims", call("reshape", x, newshape=shape), axis=axis), shape=wide)
+    rows = call("cast", reshaped(x, shape), dtype=dtype_of(c))
+    rows = call("broadcast_to", call("expand_dims", rows, axis=axis), shape=wide)
     without = call("cumprod", call("where", own, call("ones_like", rows), rows), axis=axis + 1, exclusive=a.exclusive)
     parts = call("where", reach, mul(without, call("expand_dims", g, axis=axis)), zeros(without))
-    return [call("reshape_like", call("sum", parts, axis=[axis + 1]), x)]
+    return [call("reshape_like", call("cast_like", call("sum", parts, axis=[axis + 1]), x), x)]

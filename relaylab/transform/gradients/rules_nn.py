@@ -19,6 +19,7 @@ from relaylab.transform.gradients.rules import (
     mul,
     neg,
     reduced,
+    shared,
     spread,
     sub,
     unbroadcast,
@@ -57,18 +58,17 @@ def _log_softmax(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     return [sub(g, mul(call("exp", y), total))]
 
 
+def as_rows(x: Expr, width: int) -> Expr:
+    """A tensor with a last axis of `width` as a matrix."""
+    return reshaped(x, [-1 if width else math.prod(map(int, shape_of(x)[:-1])), width])
+
+
 @gradient_of("nn.dense")
 def _dense(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    x, w = c.args
-    rows = call("reshape", x, newshape=[-1, int(shape_of(w)[1])])
-    grads = call("reshape", g, newshape=[-1, int(shape_of(w)[0])])
-    dx = call("nn.dense", grads, call("transpose", w, axes=[1, 0]), units=int(shape_of(w)[1]))
-    dw = call(
-        "nn.dense",
-        call("transpose", grads, axes=[1, 0]),
-        call("transpose", rows, axes=[1, 0]),
-        units=int(shape_of(w)[1]),
-    )
+    (x, w), (units, inner) = c.args, map(int, shape_of(c.args[1]))
+    grads, rows = (call("transpose", as_rows(v, n), axes=[1, 0]) for v, n in ((g, units), (x, inner)))
+    dx = call("nn.dense", as_rows(g, units), call("transpose", w, axes=[1, 0]), units=inner)
+    dw = call("nn.dense", grads, rows, units=inner)
     return [call("reshape_like", dx, x), dw]
 
 
@@ -96,7 +96,7 @@ def _matmul(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
         given = {"transpose_a": False, "transpose_b": False, **how}
         return call("nn.matmul", p, q, units=None, out_dtype=None, **given)
 
-    rows, grads = (call("reshape", v, newshape=[-1, n]) for v, n in ((flip(a), inner), (g, units)))
+    rows, grads = as_rows(flip(a), inner), as_rows(g, units)
     pair = (grads, rows) if attrs.transpose_b else (rows, grads)
     return [flip(product(g, b, transpose_b=not attrs.transpose_b)), product(*pair, transpose_a=True)]
 
@@ -104,7 +104,7 @@ def _matmul(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
 @gradient_of("nn.prelu")
 def _prelu(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     (x, alpha), axis, rank = c.args, facets(c).axis % rank_of(c), rank_of(c)
-    slope = call("reshape", alpha, newshape=[-1 if d == axis else 1 for d in range(rank)])
+    slope = reshaped(alpha, [-1 if d == axis else 1 for d in range(rank)])
     above, none = call("greater", x, like(0, x)), call("zeros_like", g)
     slopes = call("sum", call("where", above, none, mul(g, x)), axis=[axis], keepdims=False, exclude=True)
     return [call("where", above, g, mul(g, slope)), slopes]
@@ -133,7 +133,7 @@ def _nll_loss(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     hot = call("one_hot", targets, one, zero, depth=int(shape_of(x)[1]), axis=1, dtype=dtype_of(x))
     kept = call("not_equal", targets, scalar(a.ignore_index, dtype_of(targets)))
     hot = mul(hot, call("expand_dims", call("cast", kept, dtype=dtype_of(x)), axis=1))
-    weighted = mul(hot, call("reshape", weights, newshape=[-1 if d == 1 else 1 for d in range(rank_of(x))]))
+    weighted = mul(hot, reshaped(weights, [-1 if d == 1 else 1 for d in range(rank_of(x))]))
     each = g
     if a.reduction == "mean":
         each = div(g, call("sum", weighted, axis=None, keepdims=False, exclude=False))
@@ -198,7 +198,7 @@ def _global_pool2d(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
         at = call("equal", x, y)
         return [call("where", at, call("broadcast_to", g, shape=shape_of(x)), call("zeros_like", x))]
     count = int(shape_of(x)[layout.index("H")]) * int(shape_of(x)[layout.index("W")])
-    return [call("broadcast_to", div(g, like(count, c)), shape=shape_of(x))]
+    return [call("broadcast_to", shared(c, g, count), shape=shape_of(x))]
 
 
 # ---- images cut into blocks

@@ -12,7 +12,7 @@ from relaylab.op.layout import parse_layout
 from relaylab.op.nn.pool import border, positions
 from relaylab.op.shapes import extent
 from relaylab.op.window import pads, reach, spread
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of
 from relaylab.transform.gradients.reverse import expanded
 from relaylab.transform.gradients.rules import add, gradient_of, mul, sub
@@ -81,7 +81,7 @@ def _deformable_conv2d(c: Call) -> Expr:
     kernel = parse_layout(a.kernel_layout).whole(extents(c.args[2]))
     window, shared = [extent(kernel[k]) for k in "HW"], a.deformable_groups
     taps, cells = math.prod(window), math.prod(made)
-    moves = call("reshape", offset, newshape=[n, shared, taps, 2, cells])
+    moves = reshaped(offset, [n, shared, taps, 2, cells])
     grid = np.indices([*window, *made]).reshape(4, taps, cells)
     places = []
     for d, (stride, dilation, pad) in enumerate(zip(spread(a.strides, 2), spread(a.dilation, 2), pads(a.padding, 2))):
@@ -89,12 +89,12 @@ def _deformable_conv2d(c: Call) -> Expr:
         move = call("take", moves, scalar(d, "int64"), axis=3)
         places.append(add(move, start))
     shape = [n, shared, channels // shared, taps * cells]
-    line = call("reshape", x, newshape=[*shape[:3], math.prod(image)])
+    line = reshaped(x, [*shape[:3], math.prod(image)])
     seen = _bilinear(line, places, image, shape, dtype)
     split = [n, a.groups, channels // a.groups, taps, cells]
-    weight = call("reshape", w, newshape=[a.groups, outs // a.groups, channels // a.groups, taps])
-    factors = Tuple([call("reshape", seen, newshape=split), weight])
-    whole = call("reshape", call("einsum", factors, equation="ngcts,goct->ngos"), newshape=[n, outs, *made])
+    weight = reshaped(w, [a.groups, outs // a.groups, channels // a.groups, taps])
+    factors = Tuple([reshaped(seen, split), weight])
+    whole = reshaped(call("einsum", factors, equation="ngcts,goct->ngos"), [n, outs, *made])
     return call("cast", laid(whole, plain, a.data_layout), dtype=dtype_of(c))
 
 
@@ -111,7 +111,7 @@ def _bilinear(x: Expr, places: list[Expr], image: list[int], shape: list[int], d
             factors.append(call("where", inside, share, call("zeros_like", share)))
             kept = add(call("minimum", call("maximum", at, first), last), scalar(k, "int64"))
             index = add(mul(index, scalar(size, "int64")), kept)
-        spread_out = lambda v: call("reshape", v, newshape=[*shape[:2], 1, shape[3]])
+        spread_out = lambda v: reshaped(v, [*shape[:2], 1, shape[3]])
         found = call("gather", x, call("broadcast_to", spread_out(index), shape=shape), axis=3)
         parts.append(mul(found, spread_out(mul(*factors))))
     return add(add(parts[0], parts[1]), add(parts[2], parts[3]))
@@ -146,20 +146,20 @@ class _Displaced:
 
     def still(self, x: Expr) -> Expr:
         n, c = extents(self.c.args[0])[:2]
-        return call("reshape", self.grown(x), newshape=[n, c, 1, self.size[0], 1, self.size[1]])
+        return reshaped(self.grown(x), [n, c, 1, self.size[0], 1, self.size[1]])
 
     def spread(self, g: Expr) -> Expr:
         """The gradient of what each pixel of the first image adds to: (n, displacement, u, displacement, v)."""
         a, (n, channels), k = facets(self.c), extents(self.c.args[0])[:2], facets(self.c).kernel_size
         made = extents(self.c)[2:]
         ones = const(np.full([1, 1, k, k], 1 / (channels * k * k)), self.dtype)
-        g = call("reshape", g, newshape=[n * self.count**2, 1, *made])
+        g = reshaped(g, [n * self.count**2, 1, *made])
         how = {"channels": 1, "kernel_size": [k, k], "strides": [a.stride1] * 2, "kernel_layout": "IOHW"}
         g = call("nn.conv2d_transpose", g, ones, **how)
         first = a.max_displacement
         ends = [(first, u - first - (m - 1) * a.stride1 - k) for u, m in zip(self.size, made)]
         g = padded(g, [(0, 0), (0, 0), *ends], 0, self.dtype)
-        g = call("reshape", g, newshape=[n, self.count, self.count, *self.size])
+        g = reshaped(g, [n, self.count, self.count, *self.size])
         return call("transpose", g, axes=[0, 1, 3, 2, 4])
 
     def back(self, g: Expr) -> Expr:
@@ -167,7 +167,7 @@ class _Displaced:
         m, n = (self.margin, self.margin), extents(self.c)[0]
         wide = [u + 2 * self.margin for u in self.size]
         g = padded(g, [(0, 0), (0, 0), m, (0, 0), m], 0, self.dtype)
-        g = call("reshape", g, newshape=[n, *(self.count * u for u in wide)])
+        g = reshaped(g, [n, *(self.count * u for u in wide)])
         for axis, d in ((1, 0), (3, 1)):
             places = self.places(d, True) + np.arange(self.count)[:, None] * wide[d]
             g = call("take", g, const(places, "int64"), axis=axis)

@@ -98,7 +98,7 @@ def _blended(x: Expr, whole: list[int], which: Expr, taps: list[Taps], shape: li
     ends = [scalar(n - 1, "float64") for n in size]
     clipped = [call("maximum", call("minimum", k, end), scalar(0, "float64")) for k, end in zip(at, ends)]
     index = [mul(call("cast", k, dtype="int64"), scalar(step, "int64")) for k, step in zip(clipped, steps)]
-    image = call("broadcast_to", call("reshape", which, newshape=[-1, 1, 1]), shape=[*shape, math.prod(counts)])
+    image = call("broadcast_to", reshaped(which, [-1, 1, 1]), shape=[*shape, math.prod(counts)])
     where = call("stack", Tuple([image, _crossed("add", index, counts, shape)]), axis=0)
     rows = call("transpose", reshaped(x, [*whole[:2], math.prod(size)]), axes=[0, 2, 1])
     values = call("gather_nd", rows, where)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, TupleGetItem, const, facets
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, rank_of
 from relaylab.transform.gradients.rules import div, gradient_of, like, mul
 from relaylab.transform.gradients.rules_moves import extents, total, zeros
@@ -81,8 +81,8 @@ def _scatter_nd(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
         numbers = numbered(extents(at)[1:])
         last = put(nowhere(shape[:depth]), numbers, "update")
         spare = [1] * (len(shape) - depth)
-        kept = call("reshape", is_zero(last, "int64"), newshape=[*shape[:depth], *spare])
-        won = call("reshape", call("equal", there(last), numbers), newshape=[*extents(at)[1:], *spare])
+        kept = reshaped(is_zero(last, "int64"), [*shape[:depth], *spare])
+        won = reshaped(call("equal", there(last), numbers), [*extents(at)[1:], *spare])
         return [masked(kept, g), zeros(at), masked(won, there(g))]
     # of several extremes each gets the same part
     ours, theirs = (call("cast", call("equal", a, b), dtype=dtype_of(x)) for a, b in ((x, y), (new, there(y))))
@@ -103,7 +103,7 @@ def _other_factors(x: Expr, new: Expr, there: Callable[[Expr], Expr], put: Calla
 @gradient_of("sparse_to_dense")
 def _sparse_to_dense(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     at, values, default = c.args
-    rows = call("reshape", at, newshape=[-1, rank_of(c)])
+    rows = reshaped(at, [-1, rank_of(c)])
     count = extents(at)[0] if rank_of(at) else 1
     places, numbers = call("transpose", rows, axes=[1, 0]), numbered([count])
     last = Call(c.op, (at, numbers, scalar(0, "int64")), c.attrs)
@@ -152,6 +152,6 @@ def _matrix_set_diag(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     places = np.zeros(numbers.size + 1, "int64")
     places[found] = np.arange(count)
     places = places[1:].reshape(numbers.shape)
-    there = call("take", call("reshape", g, newshape=[*extents(data)[:-2], count]), const(places, "int64"), axis=tail)
+    there = call("take", reshaped(g, [*extents(data)[:-2], count]), const(places, "int64"), axis=tail)
     kept = call("broadcast_to", const(np.isin(numbers, found), "bool"), shape=extents(diagonal))
     return [Call(c.op, (g, zeros(diagonal)), c.attrs), masked(kept, there)]

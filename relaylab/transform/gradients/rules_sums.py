@@ -10,7 +10,7 @@ import numpy as np
 
 from relaylab.ir import Call, Expr, IntImm, TensorType, Tuple, TupleGetItem, const, facets
 from relaylab.op.tensor.einsum import extents_of, terms
-from relaylab.transform.engine.build import call, scalar
+from relaylab.transform.engine.build import call, reshaped, scalar
 from relaylab.transform.engine.infer_type import dtype_of, fields_of
 from relaylab.transform.gradients.reverse import expanded
 from relaylab.transform.gradients.rules import add, gradient_of, mul, sub
@@ -50,7 +50,7 @@ def _operand(part: Factor, factors: list[Factor], whole: dict[str, int], dtype: 
     write = lambda names: "".join(short.setdefault(x, ascii_letters[len(short)]) for x in names)
     text = ",".join(write(names) for _, names, _ in factors) + "->" + write(target)
     made = call("einsum", Tuple([v for v, _, _ in factors]), equation=text)
-    return call("reshape", made, newshape=shape)
+    return reshaped(made, shape)
 
 
 @gradient_of("stft")
@@ -63,12 +63,12 @@ def _stft(c: Call) -> Expr:
     angle = 2 * np.pi / width * np.outer(np.arange(frequencies), np.arange(width))
     waves = np.stack([np.cos(angle), -np.sin(angle)], axis=1) / (math.sqrt(a.n_fft) if a.normalized else 1)
     frame = call("cast", call("strided_slice", window, begin=[0], end=[width], strides=[1]), dtype=dtype)
-    weight = call("reshape", mul(const(waves, dtype), frame), newshape=[2 * frequencies, 1, width])
+    weight = reshaped(mul(const(waves, dtype), frame), [2 * frequencies, 1, width])
     line = call("expand_dims", x, axis=1)
     made = call("nn.conv1d", line, weight, strides=[a.hop_length], channels=2 * frequencies, kernel_size=[width])
     end = [n, 2 * frequencies, frames]  # n_fft may be wider than a frame: then there may be windows behind the last
     made = call("strided_slice", made, begin=[0, 0, 0], end=end, strides=[1, 1, 1])
-    return call("transpose", call("reshape", made, newshape=[n, frequencies, 2, frames]), axes=[0, 1, 3, 2])
+    return call("transpose", reshaped(made, [n, frequencies, 2, frames]), axes=[0, 1, 3, 2])
 
 
 # ---- sparse matrices
@@ -82,19 +82,19 @@ def _blocks(sparse: Sequence[Expr]) -> tuple[Expr, Expr, list[int], int]:
     row = sub(call("searchsorted", indptr, place, right=True, dtype="int64"), scalar(1, "int64"))
     first, end = scalar(0, "int64"), scalar(rows - 1, "int64")
     kept = call("logical_and", call("greater_equal", row, first), call("less_equal", row, end))
-    blocks = masked(call("reshape", kept, newshape=[-1, 1, 1]), call("reshape", data, newshape=shape))
+    blocks = masked(reshaped(kept, [-1, 1, 1]), reshaped(data, shape))
     return blocks, call("minimum", call("maximum", row, first), end), shape, rows
 
 
 def _product(x: Expr, width: int, lines: int, sparse: Sequence[Expr]) -> Expr:
     """The product of a sparse matrix with the transpose of `x`, (lines, width)."""
     blocks, row, (_, tall, wide), rows = _blocks(sparse)
-    split = call("reshape", x, newshape=[lines, width // wide, wide])
+    split = reshaped(x, [lines, width // wide, wide])
     seen = call("take", split, call("cast", sparse[1], dtype="int64"), axis=1)
     parts = call("einsum", Tuple([blocks, seen]), equation="brc,mbc->brm")
     empty = const(np.zeros([rows, tall, lines]), dtype_of(sparse[0]))
     sums = call("scatter_nd", empty, call("expand_dims", row, axis=0), parts, mode="add")
-    return call("reshape", sums, newshape=[rows * tall, lines])
+    return reshaped(sums, [rows * tall, lines])
 
 
 @gradient_of("nn.sparse_dense", "nn.internal.sparse_dense_padded")
@@ -114,7 +114,7 @@ def _sparse_add(c: Call) -> Expr:
     empty = const(np.zeros([rows, extents(x)[1] // wide, tall, wide]), dtype_of(x))
     places = call("stack", Tuple([row, call("cast", sparse[1], dtype="int64")]), axis=0)
     whole = call("scatter_nd", empty, places, blocks, mode="add")
-    return add(x, call("reshape", call("transpose", whole, axes=[0, 2, 1, 3]), newshape=extents(x)))
+    return add(x, reshaped(call("transpose", whole, axes=[0, 2, 1, 3]), extents(x)))
 
 
 @gradient_of("nn.sparse_conv2d")
@@ -132,6 +132,6 @@ def _sparse_conv2d(c: Call) -> Expr:
     taps = call("stack", Tuple([cut(v, u) for v in range(k) for u in range(k)]), axis=2 if nchw else 1)
     seen = call("transpose", taps, axes=[0, 3, 4, 1, 2])
     lines, columns = n * height * width, channels * k * k
-    made = _product(call("reshape", seen, newshape=[lines, columns]), columns, lines, sparse)
-    made = call("reshape", made, newshape=[-1, n, height, width])
+    made = _product(reshaped(seen, [lines, columns]), columns, lines, sparse)
+    made = reshaped(made, [-1, n, height, width])
     return call("transpose", made, axes=[1, 0, 2, 3] if nchw else [1, 2, 3, 0])

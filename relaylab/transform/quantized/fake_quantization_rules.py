@@ -19,6 +19,7 @@ from relaylab.op.qnn.arithmetic import limits
 from relaylab.support.table import registered
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.infer_type import rank_of, shape_of
+from relaylab.transform.quantized.products_of_bytes import units_axis
 
 INT32 = "int32"
 PRODUCTS = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense", "nn.batch_matmul")
@@ -321,6 +322,8 @@ def _bias_add(node: Call, args: list[Any], goal: QuantizedValue | None) -> Quant
     x, bias = args
     if isinstance(x, Expr) or x.dtype != INT32 or x.clamped:
         raise refuse(node, "its data is not the result of a product")
+    if not _is_single(x) and facets(node).axis % rank_of(node) != x.axis % rank_of(node):
+        raise refuse(node, "the scales of its data lie along another axis")
     if isinstance(bias, Expr):
         if not isinstance(bias, Constant) or not isinstance(x.scale, Constant):
             raise refuse(node, "the bias is neither dequantized nor a constant")
@@ -336,11 +339,13 @@ def _product(node: Call, args: list[Any], goal: QuantizedValue | None) -> Quanti
     if isinstance(w, Expr) or x.clamped or w.clamped or INT32 in (x.dtype, w.dtype):
         raise refuse(node, "its arguments are not dequantized small integers")
     name = op_name(node).replace("nn.", "qnn.")
-    if not is_one(w.scale) and name == "qnn.batch_matmul":
-        raise refuse(node, "a scale for each channel")
+    axis = rank_of(node) - 1 if name in ("qnn.dense", "qnn.batch_matmul") else _channels(node)
+    if not _is_single(w):
+        units = -1 if name == "qnn.batch_matmul" else units_axis(node)
+        if w.axis % rank_of(node.args[1]) != units or shape_of(node.args[1])[units] != shape_of(node)[axis]:
+            raise refuse(node, "the scales or zero points of its weight are not one for each channel of the result")
     order = (x.value, w.value, x.zero, w.zero, x.scale, w.scale)
     options = {**dict(facets(node).items()), "out_dtype": INT32}
-    axis = rank_of(node) - 1 if name in ("qnn.dense", "qnn.batch_matmul") else _channels(node)
     return QuantizedValue(call(name, *order, **options), times(x.scale, w.scale), const(0, INT32), INT32, axis)
 
 

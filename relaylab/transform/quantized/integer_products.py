@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, TensorType, facets, is_call_to, op_name, rewrite
-from relaylab.transform.engine.build import call, scalar_value
+from relaylab.transform.engine.build import call, scalar, scalar_value
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -39,12 +39,12 @@ def _integers(new: Expr, old: Expr) -> Expr:
     data, weight = (moved_from(a, was) for a, was in zip(new.args, cast(Call, old).args))
     if not is_call_to(data.typed, "qnn.dequantize") or not is_call_to(weight.typed, "qnn.dequantize"):
         return new
-    x, x_scale, x_zero = cast(Call, data.start).args
+    x, step, zero = cast(Call, data.start).args[0], *map(scalar_value, cast(Call, data.start).args[1:])
     w, w_scale, w_zero = cast(Call, weight.start).args
     bytes_ = all((t := static_type(e.args[0])) is not None and t.dtype in BYTES for e in (data.typed, weight.typed))
     if facets(new).out_dtype not in ("", None, "float32"):
         return new
-    if not bytes_ or not isinstance(w, Constant) or scalar_value(x_scale) is None or scalar_value(x_zero) is None:
+    if not bytes_ or not isinstance(w, Constant) or step is None or zero is None:
         return new
     if not isinstance(w_scale, Constant) or not isinstance(w_zero, Constant):
         return new
@@ -59,15 +59,15 @@ def _integers(new: Expr, old: Expr) -> Expr:
         op_name(new).replace("nn.", "qnn."),
         data.moved(x),
         weight.moved(w),
-        x_zero,
+        scalar(zero, "int32"),
         w_zero,
-        x_scale,
+        scalar(step, "float32"),
         w_scale,
         **integer_attrs(new),
     )
-    scale = np.asarray(scales * np.float32(scalar_value(x_scale)), "float32")
-    zero = np.zeros(scale.shape, "int32")
-    return call("qnn.dequantize", product, Constant(scale), Constant(zero), axis=out_axis(new))
+    scale = np.asarray(scales * np.float32(step), "float32")
+    zeros = np.zeros(scale.shape, "int32")
+    return call("qnn.dequantize", product, Constant(scale), Constant(zeros), axis=out_axis(new))
 
 
 def _moved_axis(weight: MovedTensor, axis: int, t: TensorType) -> int | None:

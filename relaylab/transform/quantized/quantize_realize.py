@@ -18,7 +18,7 @@ from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function
 from relaylab.ir.leaves import const
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import facets, op_name
+from relaylab.ir.op import facets, is_call_to, op_name
 from relaylab.op.qnn.arithmetic import EXPRS, limits, requantized
 from relaylab.op.qnn.scale import ROUNDINGS
 from relaylab.support.errors import RelayValueError
@@ -28,7 +28,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.forward import Pending, PendingFields, Value, again, forwarded
-from relaylab.transform.quantized.quantize_annotate import SIMULATED
+from relaylab.transform.quantized.quantize_annotate import SIMULATED, QAnnotateKind
 
 
 class QRealizeIntExpr(Pending):
@@ -57,6 +57,11 @@ class IntegerArithmetic:
     dtype_activation: str = "int32"
     round_for_shift: bool = True
     rounding: str = "UPWARD"
+
+    def of(self, arg: Expr) -> str:
+        """The data type of an argument of a product: a matrix of two inputs is no weight."""
+        weight = is_call_to(arg, SIMULATED) and facets(arg)["kind"] == QAnnotateKind.WEIGHT
+        return self.dtype_weight if weight else self.dtype_input
 
     def rescaled(self, value: QRealizeIntExpr, scale: float, limit: tuple[float, float] | None = None) -> Expr:
         """Whole numbers of `dtype_activation` or of their own type, of another scale, perhaps with limits."""
@@ -129,8 +134,7 @@ def _quantized(node: Call, args: list[Value], how: IntegerArithmetic) -> Value |
 def _product(node: Call, args: list[Value], how: IntegerArithmetic) -> Value | None:
     if (found := _whole(args)) is None:
         return None
-    data, weight = found[0].cast(how.dtype_input), found[1].cast(how.dtype_weight)
-    new = _with(node, [data, weight], out_dtype=how.dtype_activation)
+    new = _with(node, [v.cast(how.of(a)) for v, a in zip(found, node.args)], out_dtype=how.dtype_activation)
     return QRealizeIntExpr(new, found[0].dom_scale * found[1].dom_scale, how.dtype_activation)
 
 
@@ -164,7 +168,7 @@ def _clipped(node: Call, args: list[Value], how: IntegerArithmetic) -> Value | N
     if (found := _whole(args)) is None:
         return None
     value = found[0]
-    low, high = (float(math.trunc(facets(node)[k] / value.dom_scale)) for k in ("a_min", "a_max"))
+    low, high = (float(np.trunc(facets(node)[k] / value.dom_scale)) for k in ("a_min", "a_max"))
     return QRealizeIntExpr(_with(node, [value.data], a_min=low, a_max=high), value.dom_scale, value.dtype)
 
 
