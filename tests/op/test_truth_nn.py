@@ -236,3 +236,12 @@ def test_a_class_that_there_is_not_counts_as_the_nearest():
     x, targets, w = normal(4, 3), np.array([-1, 5, 1, -100]), np.array([1, 2, 4], "float32")
     want = np.array(-x[0, 0] - 4 * x[1, 2] - 2 * x[2, 1], "float32")
     agree(want, lambda x, t, w: relay.nn.nll_loss(x, t, w, reduction="sum"), x, targets, w)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_a_loss_that_is_ignored_is_0_whatever_was_predicted(reduction):
+    torch = pytest.importorskip("torch")
+    x, targets, w = np.array([[-np.inf, -1, -2], [-1, -2, -3]], "float32"), np.array([2, 1]), np.ones(3, "float32")
+    want = torch.nn.functional.nll_loss(*map(torch.tensor, (x, targets, w)), ignore_index=2, reduction=reduction)
+    how = {"ignore_index": 2, "reduction": reduction}
+    agree(want.numpy(), lambda x, t, w: relay.nn.nll_loss(x, t, w, **how), x, targets, w)

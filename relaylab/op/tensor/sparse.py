@@ -58,6 +58,8 @@ class sparse_to_dense(Opaque):
 
     def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray) -> np.ndarray:
         rows = indices.reshape(-1, len(self.output_shape))
+        if ((rows < 0) | (rows >= self.output_shape)).any():
+            raise RelayValueError(f"a coordinate lies outside the shape {self.output_shape}", code="op.coordinates")
         out = np.full(self.output_shape, default.reshape(()), values.dtype)
         for at, v in zip(rows, np.broadcast_to(values, (len(rows),))):
             out[tuple(at)] = v
