@@ -236,6 +236,14 @@ def test_what_is_moved_beyond_64_bits_is_nothing():
         every_executor(lambda x, s=shift: relay.fixed_point_multiply(x, 1 << 30, s), [x], np.zeros(4, "int32"))
 
 
+@pytest.mark.parametrize("default", [300.0, -1.0, np.nan, 1e30])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_the_default_of_a_sparse_tensor_is_cast_as_all_numbers_are(default, dtype):
+    (rest,) = run("debug", lambda: relay.cast(relay.const(default, "float32"), dtype))
+    build = lambda at, v: relay.sparse_to_dense(at, (3,), v, relay.const(default, "float32"))
+    every_executor(build, [np.array([1]), np.array([5], dtype)], np.array([rest, 5, rest], dtype))
+
+
 def test_the_interpreter_refuses_coordinates_outside():
     build = lambda at, v: relay.sparse_to_dense(at, (4,), v)
     for place in (-1, 4):
