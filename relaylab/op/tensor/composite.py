@@ -29,7 +29,7 @@ def std(data: Expr, axis: object = None, keepdims: bool = False, exclude: bool =
     return sqrt(variance(data, axis, keepdims, exclude, unbiased))
 
 
-def _moments(data: Any, axis: Any, keepdims: bool, exclude: bool, unbiased: bool) -> tuple[Expr, Expr]:
+def _moments(data: Expr, axis: object, keepdims: bool, exclude: bool, unbiased: bool) -> tuple[Expr, Expr]:
     center = mean(data, axis, True, exclude)
     spread = variance(data, axis, keepdims, exclude, unbiased, center)
     if keepdims:
