@@ -377,7 +377,7 @@ def floor_mod(lhs: Arg, rhs: Arg) -> Call:
 def full(fill_value: Arg, shape: Dims | Expr | None = (), dtype: Dtype = None) -> Call:
     """A scalar repeated in a shape, cast to a data type if one is given.
 
-    fill_value: the number that is repeated; shape () or ones; dtype any
+    fill_value: the number that is repeated; shape (); dtype any
     shape: the shape of the result, or an expression that gives it at run time
     dtype: the data type of the result; None: that of fill_value
     Result: `shape`, of `dtype`
@@ -386,7 +386,7 @@ def full_like(data: Arg, fill_value: Arg) -> Call:
     """A scalar repeated in the shape and data type of `data`.
 
     data: the tensor whose shape and data type are taken; shape any; dtype any
-    fill_value: the number that is repeated; shape () or ones; dtype any
+    fill_value: the number that is repeated; shape (); dtype any
     Result: the shape of data, and its dtype
     """
 def gather(data: Arg, axis: int | None, indices: Arg) -> Call:

@@ -65,15 +65,17 @@ def window_extent(
 ) -> Dim:
     """The number of windows along an axis; fails when not even one fits."""
     spare = stride - 1 if ceil else 0
+    if min(pad) < 0:
+        s.fail(f"padding cannot be negative: {list(pad)}", help="cut the data: strided_slice, or nn.pad")
     out = derive(lambda n, k: (n + sum(pad) - reach(k, dilation) + spare) // stride + 1, extent, kernel)
     if isinstance(out, int) and out < 1:
         s.fail(f"a window of {kernel} (dilation {dilation}) does not fit into {extent} elements padded by {list(pad)}")
     return out
 
 
-def each(s: TypeSolver, values: Sequence[int], n: int, name: str) -> tuple[int, ...]:
-    """`n` positive values from one or `n`."""
+def each(s: TypeSolver, values: Sequence[int], n: int, name: str, least: int = 1) -> tuple[int, ...]:
+    """`n` values that are positive (or, with `least` 0, not negative) from one or `n`."""
     out = spread(tuple(values), n)
-    if len(out) != n or any(v < 1 for v in out):
-        s.fail(f"`{name}` must be {n} positive values, not {tuple(values)}")
+    if len(out) != n or any(v < least for v in out):
+        s.fail(f"`{name}` must be {n} {'positive values' if least else 'values from 0 on'}, not {tuple(values)}")
     return out

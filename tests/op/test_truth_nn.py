@@ -36,6 +36,11 @@ def agree(wanted, build, *arrays):
         assert found.dtype == arrays[0].dtype
 
 
+def agree_exactly(wanted, build, *arrays):
+    for found in both(build, *arrays):
+        np.testing.assert_array_equal(found, wanted, strict=True)
+
+
 def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype("float32")
 
@@ -93,6 +98,21 @@ def test_means_of_integers_divide_by_the_same():
     how = {"padding": (1, 1), "layout": "NHWC", "ceil_mode": True, "count_include_pad": True}
     wanted = np.trunc(averages(np.full((1, 1, 8, 8), 7), 3, 2, 1, [(1, 1)] * 2, True, True)).transpose(0, 2, 3, 1)
     agree(wanted, lambda x: relay.nn.avg_pool2d(x, (3, 3), (2, 2), **how), x)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_means_of_large_integers_are_exact(dtype):
+    x = np.array([2**62 + 7, 2**61, 2**59 + 1, 2**60 + 3], dtype).reshape(1, 1, 4)
+    if dtype == "uint64":
+        x = x * np.array([2], dtype)
+    total = lambda *k: sum(int(x[0, 0, j]) for j in k)
+    pairs = np.array([[[total(0, 1) // 2, total(2, 3) // 2]]], dtype)
+    agree_exactly(pairs, lambda x: relay.nn.avg_pool1d(x, 2, 2), x)
+    agree_exactly(pairs, lambda x: relay.nn.adaptive_avg_pool1d(x, 2), x)
+    agree_exactly(np.array([[total(0, 1, 2, 3) // 4]], dtype), lambda x: relay.mean(x, axis=2), x)
+    grad, square = x.reshape(1, 1, 2, 2), np.zeros((1, 1, 4, 2), dtype)
+    grown = np.repeat(grad // np.array(2, dtype), 2, axis=2)
+    agree_exactly(grown, lambda g, x: relay.nn.avg_pool2d_grad(g, x, (2, 1), (2, 1)), grad, square)
 
 
 def test_a_maximum_over_padding_only_is_the_lowest_finite_number():
@@ -236,3 +256,12 @@ def test_a_class_that_there_is_not_counts_as_the_nearest():
     x, targets, w = normal(4, 3), np.array([-1, 5, 1, -100]), np.array([1, 2, 4], "float32")
     want = np.array(-x[0, 0] - 4 * x[1, 2] - 2 * x[2, 1], "float32")
     agree(want, lambda x, t, w: relay.nn.nll_loss(x, t, w, reduction="sum"), x, targets, w)
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_a_loss_that_is_ignored_is_0_whatever_was_predicted(reduction):
+    torch = pytest.importorskip("torch")
+    x, targets, w = np.array([[-np.inf, -1, -2], [-1, -2, -3]], "float32"), np.array([2, 1]), np.ones(3, "float32")
+    want = torch.nn.functional.nll_loss(*map(torch.tensor, (x, targets, w)), ignore_index=2, reduction=reduction)
+    how = {"ignore_index": 2, "reduction": reduction}
+    agree(want.numpy(), lambda x, t, w: relay.nn.nll_loss(x, t, w, **how), x, targets, w)

@@ -172,6 +172,85 @@ def test_index_arithmetic_has_an_answer_for_every_number(executor):
     np.testing.assert_array_equal(got, [1, 0, 0, 0, 0])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "float16", "float32", "bool"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_narrow_length_masks_what_lies_beyond_its_type(dtype, axis):
+    x, lengths = np.ones((2600, 2) if axis == 0 else (2, 2600), "float32"), np.array([100, 1]).astype(dtype)
+    kept = np.arange(2600) < lengths.astype("int64")[:, None]
+    mask = lambda x, n: relay.sequence_mask(x, n, -2.0, axis)
+    every_executor(mask, [x, lengths], np.where(kept if axis else kept.T, x, np.float32(-2)))
+
+
+def test_no_number_of_elements_is_shorter_or_longer_than_a_sequence():
+    x, lengths = np.ones((3, 3), "float32"), np.array([np.nan, np.inf, -np.inf], "float32")
+    every_executor(relay.sequence_mask, [x, lengths], np.array([[0, 1, 0]] * 3, "float32"))
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_nan_is_looked_for_behind_all_numbers(right):
+    row, values = np.array([1, 2, np.inf, np.nan], "float32"), np.array([np.nan, np.inf, 2, -np.nan, 9], "float32")
+    want = np.searchsorted(row, values, "right" if right else "left").astype("int32")
+    every_executor(lambda row, v: relay.searchsorted(row, v, right), [row, values], want)
+    wide = lambda x: np.stack([x, x])
+    every_executor(lambda row, v: relay.searchsorted(row, v, right), [wide(row), wide(values)], wide(want))
+
+
+@pytest.mark.parametrize("limits", [(2**60, 2**60 + 5, 1), (2**62, 2**62 - 7, -3), (5, 5, 1), (3, 1, 2)])
+def test_a_range_of_large_integers_is_exact(limits):
+    given = [relay.const(v, "int64") for v in limits]
+    every_executor(lambda: relay.arange(*given, dtype="int64"), [], np.arange(*limits, dtype="int64"))
+
+
+def test_limits_of_a_range_are_numbers_or_vectors_of_one():
+    given = [relay.const(np.array([v], "float32")) for v in (0, 2, 0.5)]
+    every_executor(lambda: relay.arange(*given), [], np.arange(0, 2, 0.5, dtype="float32"))
+    for limit in (np.nan, np.inf):
+        with pytest.raises(RelayError, match="arange cannot go from 0.0 to"):
+            run("graph", lambda limit=limit: relay.arange(relay.const(0.0), relay.const(limit)))
+
+
+@pytest.mark.parametrize("axis, exclude", [(2, False), (-1, False), ((0, 2), False), (1, True), (None, False)])
+def test_moments_keep_axes_of_extent_one(axis, exclude):
+    x = np.arange(12, dtype="float32").reshape(1, 3, 4)
+    axes = (0, 2) if exclude else axis
+    want = np.mean(x, axes), np.var(x, axes)
+    every_executor(lambda x: relay.mean_variance(x, axis, False, exclude).astuple(), [x], *want)
+    every_executor(lambda x: relay.mean_std(x, axis, False, exclude).astuple(), [x], want[0], np.std(x, axes))
+
+
+@pytest.mark.parametrize("begin, size, want", [(-2, 2, [2, 3]), (-3, 2, [1, 2]), (-2, 0, []), (-2, 5, [2, 3])])
+def test_a_size_counts_from_a_begin_before_the_end(begin, size, want):
+    x = np.arange(4, dtype="float32")
+    cut = lambda x: relay.strided_slice(x, [begin], [size], slice_mode="size")
+    every_executor(cut, [x], np.array(want, "float32"))
+
+
+def test_a_batch_of_no_rows_takes_nothing():
+    x, at = np.ones((0, 3), "float32"), np.zeros((0, 2), "int32")
+    every_executor(lambda x, at: relay.take(x, at, axis=1, batch_dims=1), [x, at], np.ones((0, 2), "float32"))
+
+
+def test_what_is_moved_beyond_64_bits_is_nothing():
+    x = np.array([1, -5, 2**31 - 1, -(2**31)], "int32")
+    for shift in (-32, -33, -60):
+        every_executor(lambda x, s=shift: relay.fixed_point_multiply(x, 1 << 30, s), [x], np.zeros(4, "int32"))
+
+
+@pytest.mark.parametrize("default", [300.0, -1.0, np.nan, 1e30])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_the_default_of_a_sparse_tensor_is_cast_as_all_numbers_are(default, dtype):
+    (rest,) = run("debug", lambda: relay.cast(relay.const(default, "float32"), dtype))
+    build = lambda at, v: relay.sparse_to_dense(at, (3,), v, relay.const(default, "float32"))
+    every_executor(build, [np.array([1]), np.array([5], dtype)], np.array([rest, 5, rest], dtype))
+
+
+def test_the_interpreter_refuses_coordinates_outside():
+    build = lambda at, v: relay.sparse_to_dense(at, (4,), v)
+    for place in (-1, 4):
+        with pytest.raises(RelayError, match="a coordinate lies outside the shape"):
+            run("debug", build, np.array([place, 0], "int32"), np.array([5, 6], "float32"))
+
+
 @pytest.mark.parametrize("scan", [relay.cumsum, relay.cumprod])
 def test_running_sums_of_nothing_are_nothing(scan):
     nothing = np.zeros((0, 3), "float32")

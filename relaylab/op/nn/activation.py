@@ -77,7 +77,7 @@ class prelu(Broadcast):
             return None
         axis = rules.axis(s, self.axis, len(found.shape), "axis of nn.prelu")
         s.unify(alpha, TensorType((found.shape[axis],), found.dtype))
-        return found
+        return rules.numbers(s, found)
 
     def reference(self, data: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         slope = alpha.reshape([-1 if d == self.axis % data.ndim else 1 for d in range(data.ndim)])

@@ -16,7 +16,7 @@ from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
 from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import derive, product, same_dim
-from relaylab.op.window import Pads, reach, spread
+from relaylab.op.window import Pads, each, reach, spread, spread_padding
 
 TRANSPOSED = (
     "data weight strides padding dilation groups channels kernel_size "
@@ -71,6 +71,9 @@ class ConvTranspose(Convolution):
     def _channels(
         self, s: TypeSolver, whole: dict[str, Dim], kernel: dict[str, Dim], x: TensorType, w: TensorType
     ) -> Dim:
+        n = len(self.spatial)
+        each(s, self.output_padding, n, "output_padding", 0)
+        each(s, spread_padding(self.padding, n), 2 * n, "padding", 0)
         if not same_dim(kernel[self.ins], whole["C"]):
             s.fail(
                 f"the weight {type_text(w)} reads {kernel[self.ins]} channels, but {type_text(x)} has {whole['C']}",

@@ -16,7 +16,7 @@ from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
 from relaylab.op.products import dims, elements
 from relaylab.op.shapes import derive, extent, product
-from relaylab.op.window import pads, spread, window_extent
+from relaylab.op.window import each, pads, spread, spread_padding, window_extent
 
 
 @op("nn.deformable_conv2d", level=5, attrs_key="DeformableConv2D")
@@ -62,6 +62,8 @@ class deformable_conv2d(Convolution):
         x = rules.tensor(s, data)
         if x is None:
             return None
+        each(s, self.strides, 2, "strides"), each(s, self.dilation, 2, "dilation")
+        rules.positive(s, self.groups, "groups"), rules.positive(s, self.deformable_groups, "deformable_groups")
         layout = rules.layout(s, self.data_layout, "NCHW", x)
         whole = layout.whole(x.shape)
         w = self._weight(s, whole, x, weight)
@@ -227,6 +229,10 @@ class correlation(OutElementwiseFusable):
             return None
         s.unify(data2, rules.floats(s, x, "data1"))
         rules.layout(s, self.layout, "NCHW", x)
+        for name in ("kernel_size", "stride1", "stride2"):
+            rules.positive(s, getattr(self, name), name)
+        each(s, (self.max_displacement,), 1, "max_displacement", 0)
+        each(s, spread_padding(self.padding, 2), 4, "padding", 0)
         if self.layout != "NCHW":
             s.fail(f"nn.correlation knows only the layout NCHW, not {self.layout}")
         sizes = [self._extent(n, pad) for n, pad in zip(x.shape[2:], pads(self.padding, 2))]

@@ -13,7 +13,7 @@ from relaylab.op import rules
 from relaylab.op.base import Input, Ints, Sample, arg, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import AvgPool, MaxPool, Pool, border, positions
-from relaylab.op.tensor.moments import quotient
+from relaylab.op.tensor.moments import divided, quotient
 
 
 def wide(dtype: np.dtype) -> np.dtype:
@@ -125,9 +125,10 @@ class avg_pool2d_grad(PoolGrad, AvgPool):
         counts: Any = sum(p > 0 for p in places)
         if self.count_include_pad:
             counts = len(places)
-        out, shares = np.zeros(data.size + 1, wide(data.dtype)), out_grad / np.maximum(counts, 1)
+        out = np.zeros(data.size + 1, wide(data.dtype))
+        shares = divided(out_grad, np.maximum(counts, 1), out.dtype.name).reshape(-1)
         for p in places:
-            np.add.at(out, p.reshape(-1), shares.astype(out.dtype).reshape(-1))
+            np.add.at(out, p.reshape(-1), shares)
         return out[1:].reshape(data.shape).astype(data.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, out_grad: Readable, data: Readable) -> Element:

@@ -16,7 +16,7 @@ from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
 from relaylab.op.products import dims, elements, exact, stored
 from relaylab.op.shapes import extent
-from relaylab.op.window import pads, reach, spread, spread_padding, window_extent
+from relaylab.op.window import each, pads, reach, spread, spread_padding, window_extent
 
 
 @op("nn.conv2d_backward_weight", level=2, attrs_key="Conv2D")
@@ -50,6 +50,8 @@ class conv2d_backward_weight(Convolution):
     relation = Operator.relation  # that of a convolution completes the type of its weight
 
     def result_type(self, s: TypeSolver, grad: TensorType, data: TensorType) -> Type | None:
+        each(s, self.strides, 2, "strides"), each(s, self.dilation, 2, "dilation")
+        rules.positive(s, self.groups, "groups")
         grads = rules.layout(s, self._grad_layout, "NCHW", grad, "grad").whole(grad.shape)
         whole = rules.layout(s, self.data_layout, "NCHW", data).whole(data.shape)
         if self.kernel_size is None and (grad.is_dynamic or data.is_dynamic):

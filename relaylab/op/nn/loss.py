@@ -104,7 +104,8 @@ class nll_loss(OutElementwiseFusable):
         kept = targets != self.ignore_index
         classes = np.clip(np.where(kept, targets, 0), 0, len(weights) - 1)
         w = np.where(kept, weights[classes].astype("float64"), 0.0)
-        losses = -np.take_along_axis(predictions, classes[:, None].astype("int64"), 1)[:, 0] * w
+        found = np.take_along_axis(predictions, classes[:, None].astype("int64"), 1)[:, 0]
+        losses = np.where(kept, -found * w, 0.0)
         if self.reduction == "none":
             return losses.astype(predictions.dtype)
         return np.array(losses.sum() / (w.sum() if self.reduction == "mean" else 1.0), predictions.dtype)

@@ -38,7 +38,9 @@ class Padded(Injective):
         return TensorType(shape, data.dtype)
 
     def repeatable(self, s: TypeSolver, data: TensorType) -> TensorType:
-        """`data`, of which every axis that its own elements extend must have some."""
+        """`data`, of which every axis that its own elements extend must have some, and none can be cut."""
+        if any(k < 0 for p in self.pad_width for k in p):
+            s.fail(f"only a constant border can be cut: `pad_width` is {self.pad_width}")
         if any(d == 0 and any(p) for d, p in zip(data.shape, self.pad_width)):
             s.fail(f"{self.op_name} has nothing to repeat along an axis of {type_text(data)}")
         return data
@@ -65,8 +67,6 @@ class pad(Padded):
             rules.scalar(s, value, "pad_value")
         if found is not None and self.pad_mode != "constant":
             self.repeatable(s, found)
-            if any(k < 0 for p in self.pad_width for k in p):
-                s.fail(f"only a constant border can be cut: `pad_width` {self.pad_width} with mode {self.pad_mode}")
         return found and self.grown(s, found)
 
     def reference(self, data: np.ndarray, pad_value: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from relaylab.op import rules
 from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout
-from relaylab.op.tensor.moments import quotient
+from relaylab.op.tensor.moments import divided, quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
 from relaylab.support.dtypes import finfo
 
@@ -176,8 +176,7 @@ class AvgPool(Pool):
         extents = [data.shape[k] for k in at]
         for k, m, n, window, pad in zip(at, self.sizes(extents), extents, self.windows, self.pads):
             counts = counts * self._counted(m, n, window, pad).reshape([-1 if d == k else 1 for d in range(data.ndim)])
-        mean = total / np.maximum(counts, 1)
-        return (mean if data.dtype.kind == "f" else np.trunc(mean)).astype(data.dtype)
+        return divided(total, np.maximum(counts, 1), data.dtype.name)
 
     def _counted(self, m: int, n: int, window: tuple[int, int, int], pad: tuple[int, int]) -> np.ndarray:
         """How many positions count in each of the `m` windows along an axis of `n` elements."""

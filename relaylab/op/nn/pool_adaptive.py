@@ -15,7 +15,7 @@ from relaylab.op import rules
 from relaylab.op.base import Dims, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import check_layouts, positions
-from relaylab.op.tensor.moments import quotient
+from relaylab.op.tensor.moments import divided, quotient
 
 
 class SizedPool(OutElementwiseFusable):
@@ -65,7 +65,7 @@ class SizedPool(OutElementwiseFusable):
             return window.max(axis=axes, keepdims=True, initial=lowest(window.dtype.name))
         wide = "float64" if window.dtype.kind == "f" else window.dtype
         total, count = window.sum(axis=axes, keepdims=True, dtype=wide), math.prod(window.shape[k] for k in axes)
-        return total / count if window.dtype.kind == "f" else np.trunc(total / max(count, 1))
+        return divided(total, count, total.dtype.name)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         at = positions(self.layout, self.spatial)

@@ -62,6 +62,8 @@ class Resampled(Injective):
         if any(shape[k] == 0 for k in at):
             s.fail(f"{self.op_name} has nothing to resample in {type_text(data)}", help="give an image with elements")
         for k, n in zip(at, self.target([shape[k] for k in at])):
+            if n == 0:
+                s.fail(f"{self.op_name} leaves nothing of {type_text(data)}", help="take larger factors")
             shape[k] = n
         return TensorType(shape, self.result_dtype(data.dtype))
 

@@ -77,7 +77,8 @@ class lrn(Opaque):
         found = rules.tensor(s, s.unify(data, s.out))
         if found is not None:
             rules.axis(s, self.axis, len(rules.floats(s, found).shape), "axis of nn.lrn")
-            rules.positive(s, self.size, "size")
+            if self.size < 1 or self.size % 2 == 0:
+                s.fail(f"`size` of nn.lrn must be odd and positive, not {self.size}")
         return found
 
     def reference(self, data: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ fifo_buffer.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readabl
 from relaylab.op.indexing import ints, place, ravel, unravel
 from relaylab.op.layout import Layout, parse_layout, transform
 from relaylab.op.shapes import derive
+from relaylab.op.window import each
 
 
 class SubPixel(Injective):
@@ -113,6 +115,17 @@ class space_to_depth(SubPixel):
         return [sample((2, 2, 4, 6), block_size=2), sample((1, 3, 6, 2), block_size=3, layout="NHWC")]
 
 
+def checked_blocks(
+    s: TypeSolver, data: TensorType, blocks: Sequence[int], widths: Sequence[Sequence[int]], name: str
+) -> int:
+    """The number of spatial axes that are cut into blocks, each with (before, after) in `widths`."""
+    count = len(blocks)
+    each(s, blocks, count, "block_shape")
+    if len(data.shape) <= count or len(widths) != count or any(k < 0 for pair in widths for k in pair):
+        s.fail(f"`{name}` {widths} are not {count} pairs from 0 on for the axes of {type_text(data)} behind the batch")
+    return count
+
+
 @op("nn.space_to_batch_nd", level=5, attrs_key="SpaceToBatchND")
 class space_to_batch_nd(Injective):
     """Blocks of the (padded) spatial axes 1, 2, ... become batches: (blocks * batch, ...)."""
@@ -126,9 +139,7 @@ class space_to_batch_nd(Injective):
     source = "tf.space_to_batch"
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
-        count = len(self.block_shape)
-        if len(data.shape) <= count or len(self.paddings) != count:
-            s.fail(f"{type_text(data)} has no {count} padded axes behind the batch")
+        count = checked_blocks(s, data, self.block_shape, self.paddings, "paddings")
         rules.held(s, self.pad_value, data.dtype, "pad_value")
         shape = [derive(lambda n: n * math.prod(self.block_shape), data.shape[0])]
         for n, block, pad in zip(data.shape[1:], self.block_shape, self.paddings):
@@ -178,14 +189,14 @@ class batch_to_space_nd(Injective):
     source = "tf.batch_to_space"
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
-        count, blocks = len(self.block_shape), math.prod(self.block_shape)
-        if len(data.shape) <= count or len(self.crops) != count:
-            s.fail(f"{type_text(data)} has no {count} cropped axes behind the batch")
+        count, blocks = checked_blocks(s, data, self.block_shape, self.crops, "crops"), math.prod(self.block_shape)
         if isinstance(data.shape[0], int) and data.shape[0] % blocks:
             s.fail(f"a batch of {data.shape[0]} does not split into {blocks} blocks")
         shape = [derive(lambda n: n // blocks, data.shape[0])]
         for n, block, crop in zip(data.shape[1:], self.block_shape, self.crops):
-            shape.append(derive(lambda n, block, low, high: max(n * block - low - high, 0), n, block, *crop))
+            if isinstance(n, int) and n * block < sum(crop):
+                s.fail(f"`crops` {self.crops} cut more from {type_text(data)} than there is")
+            shape.append(derive(lambda n, block, low, high: n * block - low - high, n, block, *crop))
         return TensorType((*shape, *data.shape[count + 1 :]), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:

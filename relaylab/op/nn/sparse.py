@@ -203,6 +203,8 @@ class sparse_transpose(OutElementwiseFusable):
 
     def relation(self, s: TypeSolver, *sparse: Type) -> Type | None:
         found = check(s, sparse)
+        if found is not None:
+            rules.rank(s, found[0], 1, "sparse_data")
         return None if found is None else TupleType(found)
 
     def reference(self, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> tuple[np.ndarray, ...]:

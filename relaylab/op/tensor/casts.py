@@ -132,13 +132,18 @@ class fixed_point_multiply(Elementwise):
             s.fail(f"fixed_point_multiply needs int32, not {found.dtype}")
         return found
 
+    @property
+    def places(self) -> int:
+        """How far the product is moved right; what goes further than 63 is 0 all the same."""
+        return min(31 + max(-self.shift, 0), 63)
+
     def reference(self, data: np.ndarray) -> np.ndarray:
-        right = 31 + max(-self.shift, 0)
+        right = self.places
         product = (data.astype("int64") << max(self.shift, 0)) * self.multiplier
         return ((product + (1 << (right - 1))) >> right).astype("int32")
 
     def scalar(self, b: ElementBuilder, x: Element) -> Element:
-        right = 31 + max(-self.shift, 0)
+        right = self.places
         product = b.shl(b.cast(x, "int64"), max(self.shift, 0)) * self.multiplier
         return b.cast(b.shr(product + (1 << (right - 1)), right), "int32")
 

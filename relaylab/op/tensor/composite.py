@@ -29,22 +29,29 @@ def std(data: Expr, axis: object = None, keepdims: bool = False, exclude: bool =
     return sqrt(variance(data, axis, keepdims, exclude, unbiased))
 
 
+def _moments(data: Expr, axis: object, keepdims: bool, exclude: bool, unbiased: bool) -> tuple[Expr, Expr]:
+    center = mean(data, axis, True, exclude)
+    spread = variance(data, axis, keepdims, exclude, unbiased, center)
+    if keepdims:
+        return center, spread
+    if exclude:  # only a reduction names the axes so
+        return sum(center, axis, exclude=True), spread
+    return squeeze(center, [axis] if isinstance(axis, int) else axis), spread
+
+
 def mean_variance(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
 ) -> TupleWrapper:
     """Mean and variance over axes, which share the mean."""
-    center = mean(data, axis, True, exclude)
-    spread = variance(data, axis, keepdims, exclude, unbiased, center)
-    return TupleWrapper(Tuple((center if keepdims else squeeze(center), spread)), 2)
+    return TupleWrapper(Tuple(_moments(data, axis, keepdims, exclude, unbiased)), 2)
 
 
 def mean_std(
     data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False
 ) -> TupleWrapper:
     """Mean and standard deviation over axes, which share the mean."""
-    center = mean(data, axis, True, exclude)
-    spread = sqrt(variance(data, axis, keepdims, exclude, unbiased, center))
-    return TupleWrapper(Tuple((center if keepdims else squeeze(center), spread)), 2)
+    center, spread = _moments(data, axis, keepdims, exclude, unbiased)
+    return TupleWrapper(Tuple((center, sqrt(spread))), 2)
 
 
 def logsumexp(data: Expr, axis: object = None, keepdims: bool = False) -> Expr:

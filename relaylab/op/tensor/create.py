@@ -91,7 +91,7 @@ class full(Operator):
     defaults = {"shape": ()}
     dynamic = ("shape",)
 
-    fill_value: Input = arg("the number that is repeated", "() or ones")
+    fill_value: Input = arg("the number that is repeated", "()")
     shape: Dims | None = attr(doc="the shape of the result, or an expression that gives it at run time")
     dtype: Dtype = attr(None, "the data type of the result; None: that of fill_value")
     pattern = OpPattern.ELEMWISE
@@ -125,7 +125,7 @@ class full_like(Operator):
     source = "numpy.full_like"
 
     data: Input = arg("the tensor whose shape and data type are taken")
-    fill_value: Input = arg("the number that is repeated", "() or ones")
+    fill_value: Input = arg("the number that is repeated", "()")
 
     pattern = OpPattern.ELEMWISE
 
@@ -172,14 +172,15 @@ class arange(Opaque):
         limits = [self.start, self.stop, self.step]
         if not all(isinstance(v, Constant) for v in limits):
             return TensorType((AnyDim(),), self.dtype or "float32")
-        low, high, by = (float(v.data.numpy()) for v in limits)
-        if by == 0:
-            s.fail("the step of arange cannot be 0")
-        return TensorType((max(math.ceil((high - low) / by), 0),), self.dtype or "float32")
+        low, high, by = (_number(v.data.numpy()) for v in limits)
+        if by == 0 or not all(map(math.isfinite, (low, high, by))):
+            s.fail(f"arange cannot go from {low} to {high} in steps of {by}")
+        return TensorType((_steps(low, high, by),), self.dtype or "float32")
 
     def reference(self, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
-        low, high, by = (x.reshape(()).astype("float64") for x in (start, stop, step))
-        count = max(math.ceil((high - low) / by), 0)
+        count = _steps(*map(_number, (start, stop, step)))
+        wide = "int64" if "int" in start.dtype.name and "int" in step.dtype.name else "float64"
+        low, by = (x.reshape(()).astype(wide) for x in (start, step))
         return as_dtype(low + by * np.arange(count), self.dtype or "float32")
 
     def lower(
@@ -207,6 +208,16 @@ class arange(Opaque):
             (3, 1, 1, "int32"),
         ]
         return [_arange_sample(*c) for c in cases]
+
+
+def _number(x: np.ndarray) -> int | float:
+    return int(x.item()) if x.dtype.kind in "iub" else float(x.reshape(()))
+
+
+def _steps(low: float, high: float, by: float) -> int:
+    """How many steps there are; exact for integers of any size."""
+    whole = all(isinstance(v, int) for v in (low, high, by))
+    return max(int(-((low - high) // by)) if whole else math.ceil((high - low) / by), 0)
 
 
 def _arange_sample(low: float, high: float, by: float, dtype: str) -> Sample:

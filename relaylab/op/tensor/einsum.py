@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,15 +33,17 @@ def terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[st
         out = _letters(right, len(right.replace("...", "")) + len(dots), equation)
     else:
         out = dots + sorted(x for x in set(names) if names.count(x) == 1 and not x.startswith("."))
-    if not set(out) <= set(names):
-        raise RelayValueError(f'the result of "{equation}" names axes that no operand has', code="type.relation")
+    if not set(out) <= set(names) or len(set(out)) < len(out):
+        raise RelayValueError(
+            f'the result of "{equation}" names axes twice, or such that no operand has', code="type.relation"
+        )
     return letters, out
 
 
 def _letters(text: str, rank: int, equation: str) -> list[str]:
     before, dots, after = text.partition("...")
     spare = rank - len(before) - len(after)
-    if spare < 0 or (spare and not dots) or not (before + after).replace(".", "?").isalpha() and before + after:
+    if spare < 0 or (spare and not dots) or not re.fullmatch("[A-Za-z]*", before + after):
         raise RelayValueError(f'"{text}" in "{equation}" does not fit {rank} dimensions', code="type.relation")
     return [*before, *(f".{k}" for k in reversed(range(spare))), *after]
 

@@ -163,6 +163,12 @@ class clip(Elementwise):
     a_min: float = attr(doc="the lowest number of the result")
     a_max: float = attr(doc="the highest number of the result")
 
+    def relation(self, s: TypeSolver, data: Type) -> Type | None:
+        found = super().relation(s, data)
+        if isinstance(found, TensorType) and "float" not in found.dtype and np.isnan([self.a_min, self.a_max]).any():
+            s.fail(f"{found.dtype} cannot be limited to {self.a_min} .. {self.a_max}")
+        return found
+
     def limits(self, dtype: str) -> tuple[float, float]:
         """The limits as values of `dtype`."""
         if "float" in dtype:

@@ -9,6 +9,7 @@ import numpy as np
 from relaylab.ir.expr import Expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
+from relaylab.loop.scalar import is_integer
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -208,14 +209,17 @@ class sequence_mask(Injective):
         return data
 
     def reference(self, data: np.ndarray, valid_length: np.ndarray) -> np.ndarray:
-        out = np.moveaxis(data, self.axis, 1).copy()
-        for row, n in zip(out, valid_length.tolist()):
-            row[max(int(np.ceil(n)), 0) :] = self.mask_value
-        return np.moveaxis(out, 1, self.axis)
+        kept = np.arange(data.shape[self.axis]) < valid_length[:, None]
+        kept = (kept if self.axis else kept.T).reshape(data.shape[:2] + (1,) * (data.ndim - 2))
+        return np.where(kept, data, np.full((), self.mask_value, data.dtype))
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, valid_length: Readable) -> Element:
-        length = valid_length(i[1 - self.axis])
-        return b.select(b.cast(i[self.axis], length.dtype) < length, data(*i), b.const(self.mask_value, out.dtype))
+        length, place = valid_length(i[1 - self.axis]), b.index(i[self.axis])
+        if is_integer(length.dtype):  # a narrow type may not have all places
+            kept = place < b.load_index(length)
+        else:
+            kept = b.cast(place, "float64") < b.cast(length, "float64")
+        return b.select(kept, data(*i), b.const(self.mask_value, out.dtype))
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -15,17 +15,23 @@ from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readabl
 from relaylab.op.tensor.reduce import Reduction
 
 
-def _quotient(total: np.ndarray, count: int, dtype: str) -> np.ndarray:
+def divided(total: np.ndarray, count: int | np.ndarray, dtype: str) -> np.ndarray:
     """`total / count`, truncated for integers, for which the mean of nothing is 0."""
     with np.errstate(all="ignore"):
         if total.dtype.kind == "f":
-            return np.asarray(total / np.float64(count)).astype(dtype)
-        return np.asarray(SCALAR_OPS["div"].meaning(total.astype("int64"), np.int64(count))).astype(dtype)
+            return np.asarray(total / np.asarray(count, "float64")).astype(dtype)
+        wide = _wide(dtype)
+        return np.asarray(SCALAR_OPS["div"].meaning(total.astype(wide), np.asarray(count, wide))).astype(dtype)
+
+
+def _wide(dtype: str) -> str:
+    """In which type a total is divided: the count of integers may be no value of a narrow one."""
+    return dtype if is_float(dtype) or dtype == "uint64" else "int64"
 
 
 def quotient(b: ElementBuilder, total: Element, count: int | Element, dtype: str) -> Element:
-    """`total / count` at the loop level; for integers in int64, as the count may be no value of a narrow type."""
-    wide = dtype if is_float(dtype) else "int64"
+    """The same at the loop level."""
+    wide = _wide(dtype)
     return b.cast(b.cast(total, wide) / b.number(count, wide), dtype)
 
 
@@ -43,7 +49,7 @@ class mean(Reduction):
         axes = self.axes(data.ndim)
         wide = "float64" if data.dtype.kind == "f" else data.dtype
         total = np.sum(data, axis=axes, keepdims=self.keepdims, dtype=wide)
-        return _quotient(total, math.prod(data.shape[d] for d in axes), data.dtype.name)
+        return divided(total, math.prod(data.shape[d] for d in axes), data.dtype.name)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         extents = self.extents(data)
@@ -84,7 +90,7 @@ class variance(Reduction):
         wide = "float64" if data.dtype.kind == "f" else "int64"
         squares = (data.astype(wide) - mean.astype(wide)) ** 2
         total = np.sum(squares, axis=axes, keepdims=self.keepdims)
-        return _quotient(total, self.divisor([data.shape[d] for d in axes]), data.dtype.name)
+        return divided(total, self.divisor([data.shape[d] for d in axes]), data.dtype.name)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, mean: Readable) -> Element:
         extents = self.extents(data)

@@ -109,7 +109,9 @@ class take(Injective):
         axis, batch = self.axis % data.ndim, self._batch(indices.ndim)
         inside = self._inside(indices, data.shape[axis])
         parts = [np.take(data[at], inside[at], axis=axis - batch) for at in np.ndindex(*inside.shape[:batch])]
-        return np.stack(parts).reshape((*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :]))
+        return np.array(parts, data.dtype).reshape(
+            (*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
+        )
 
     def _inside(self, indices: np.ndarray, extent: int) -> np.ndarray:
         """Indices within 0 .. extent-1. (numpy's own "wrap" counts down from an index step by step.)"""

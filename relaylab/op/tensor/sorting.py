@@ -13,6 +13,7 @@ from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.op import facets
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
+from relaylab.loop.scalar import is_float
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Position, Readable, TypeSolver
@@ -195,7 +196,8 @@ class searchsorted(Opaque):
 
     def result_type(self, s: TypeSolver, sorted_sequence: TensorType, values: TensorType) -> Type | None:
         rules.same_dtype(s, sorted_sequence, values)
-        if len(sorted_sequence.shape) != 1 and sorted_sequence.shape[:-1] != values.shape[:-1]:
+        rank = len(sorted_sequence.shape)
+        if rank == 0 or (rank > 1 and sorted_sequence.shape[:-1] != values.shape[:-1]):
             s.fail(f"{type_text(sorted_sequence)} must have rank 1, or the same rows as {type_text(values)}")
         return TensorType(values.shape, self.dtype or "int32")
 
@@ -213,7 +215,10 @@ class searchsorted(Opaque):
 
         def before(k: Element) -> Element:
             x = sorted_sequence(*row, k)
-            return b.cast(x <= value if self.right else x < value, out.dtype)
+            found = x <= value if self.right else x < value
+            if is_float(value.dtype):  # NaN stands behind all numbers
+                found = b.select(b.isnan(value), b.const(True, "bool") if self.right else b.lnot(b.isnan(x)), found)
+            return b.cast(found, out.dtype)
 
         return b.sum(sorted_sequence.shape[len(sorted_sequence.shape) - 1], before)
 

@@ -24,6 +24,7 @@ from relaylab.op.base import (
 )
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.tensor.casts import as_dtype
 from relaylab.support.errors import RelayValueError
 
 
@@ -58,7 +59,9 @@ class sparse_to_dense(Opaque):
 
     def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray) -> np.ndarray:
         rows = indices.reshape(-1, len(self.output_shape))
-        out = np.full(self.output_shape, default.reshape(()), values.dtype)
+        if ((rows < 0) | (rows >= self.output_shape)).any():
+            raise RelayValueError(f"a coordinate lies outside the shape {self.output_shape}", code="op.coordinates")
+        out = np.full(self.output_shape, as_dtype(default, values.dtype.name).reshape(()))
         for at, v in zip(rows, np.broadcast_to(values, (len(rows),))):
             out[tuple(at)] = v
         return out

@@ -57,7 +57,8 @@ class strided_slice(Injective):
     def _slice(self, k: int, begin: int, step: int) -> slice:
         end = self.end[k] if self.end is not None and k < len(self.end) else None
         if self.slice_mode == "size":
-            return slice(begin, None if end is None or end < 0 else begin + end, 1)
+            stop = None if end is None or end < 0 else begin + end
+            return slice(begin, None if stop is not None and begin < 0 <= stop else stop, 1)
         return slice(begin, end, step)
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
