@@ -194,7 +194,9 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
         values = np.frombuffer(_external(tensor, what, folder, math.prod(dims) * dtype.itemsize), dtype)
     elif tensor.HasField("raw_data"):
         data = tensor.raw_data  # once: each time it is another copy
-        values = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
+        if len(data) != math.prod(dims) * dtype.itemsize:
+            raise RelayValueError(f"{what} has {len(data)} bytes for the shape {dims}", code="import.tensor")
+        values = np.frombuffer(data, dtype)
     else:
         values = _listed(tensor, dtype)
     if values.size != math.prod(dims):
