@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from onnx_tools import helper, model, node_model, numpy_helper, onnx
@@ -91,11 +93,15 @@ def test_tensors_that_do_not_fit_themselves(name):
     assert error.code in ("import.tensor", "import.dtype") and "`w`" in error.message
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "missing.bin", "a/../../secret", "\x00", "", "."])
+@pytest.mark.parametrize(
+    "location", ["../secret", "/etc/passwd", "missing.bin", "a/../../secret", "\x00", "", ".", "circle", "pipe"]
+)
 def test_external_data_outside_the_folder_is_not_read(location, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret").write_bytes(b"\x00" * 24)
+    (folder / "circle").symlink_to("circle")
+    os.mkfifo(folder / "pipe")
 
     def outside(t):
         t.ClearField("raw_data")
