@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from onnx_tools import helper, model, node_model, numpy_helper, onnx
@@ -91,11 +93,15 @@ def test_tensors_that_do_not_fit_themselves(name):
     assert error.code in ("import.tensor", "import.dtype") and "`w`" in error.message
 
 
-@pytest.mark.parametrize("location", ["../secret", "/etc/passwd", "missing.bin", "a/../../secret", "\x00", "", "."])
+@pytest.mark.parametrize(
+    "location", ["../secret", "/etc/passwd", "missing.bin", "a/../../secret", "\x00", "", ".", "circle", "pipe"]
+)
 def test_external_data_outside_the_folder_is_not_read(location, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     (tmp_path / "secret").write_bytes(b"\x00" * 24)
+    (folder / "circle").symlink_to("circle")
+    os.mkfifo(folder / "pipe")
 
     def outside(t):
         t.ClearField("raw_data")
@@ -149,7 +155,16 @@ def test_errors_name_the_node():
         node_model("LSTM", {"x": X, "w": X, "r": X}),
         node_model("MaxPool", {"x": np.ones((1, 1, 4, 4), "f")}, kernel_shape=[0, 2]),
         node_model("Split", {"x": X}, outputs=2, opset=11, split=[1, 5]), node_model("Resize", {"x": X}),
-        node_model("Einsum", {"x": X}, equation="ijk->i"),
+        node_model("Einsum", {"x": X}, equation="ijk->i"), node_model("Concat", {}, axis=0),
+        node_model("Concat", {"x": X}), node_model("Relu", {"x": None}),
+        node_model("If", {"c": np.array(True)}, then_branch=3),
+        node_model("Split", {"x": X}, outputs=2, opset=13, axis=1), node_model("LRN", {"x": X}, size=0),
+        node_model("GroupNormalization", {"x": X, "s": X[0], "b": X[0]}, opset=21, num_groups=0),
+        node_model("Reshape", {"x": X}, opset=1, shape=[-2]),
+        *[node_model("ConvTranspose", {"x": np.ones((1, 1, 4, 4), "f"), "w": np.ones((1, 1, 2, 2), "f")}, **more)
+          for more in ({"pads": [0, 1]}, {"kernel_shape": [3, 3]}, {"strides": [1]}, {"output_shape": [9]})],
+        *[node_model("Resize", {"x": X, "r": None, "s": np.array([1, v], "f")}, constants=("s",))
+          for v in (-1, np.nan, np.inf)],
     ):  # fmt: skip
         node = proto.graph.node[0]
         error = refused(proto)
@@ -173,6 +188,9 @@ HUGE = {
     "Resize": ({"x": X, "r": None, "f": None, "s": np.array([2**30, 2**30])}, {"mode": "linear"}),
     "HannWindow": ({"s": np.array(2**40)}, {}),
     "Pad": ({"x": X, "s": np.array([2**40, 0, 0, 0])}, {"mode": "wrap", "opset": 19}),
+    "Range": ({"x": np.float32(0), "s": np.float32(np.inf), "d": np.float32(1)}, {"constants": tuple("xsd")}),
+    "SplitToSequence": ({"x": np.ones(2**13, "f"), "s": np.array(1)}, {}),
+    "MaxPool": ({"s": np.ones((1, 1, 4, 4), "f")}, {"outputs": 2, "kernel_shape": [2**31] * 2, "pads": [2**31] * 4}),
     "AffineGrid": ({"x": np.ones((1, 2, 3), "f"), "s": np.array([1, 1, 2**30, 2**30])}, {"opset": 20}),
 }  # fmt: skip
 
@@ -180,7 +198,33 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_no_huge_constants_are_made(name):
     inputs, more = HUGE[name]
-    assert refused(node_model(name, inputs, constants=("s",), **more)[0]).code == "import.shape"
+    assert refused(node_model(name, inputs, **{"constants": ("s",), **more})[0]).code == "import.shape"
+
+
+def test_a_name_is_given_once():
+    for out in "xa":
+        nodes = [helper.make_node(kind, ["x"], [name]) for kind, name in (("Relu", "a"), ("Neg", out))]
+        error = refused(model(nodes, {"x": X}, ["a"]))
+        assert error.code == "import.duplicate" and f"`{out}`" in error.message and "node 1 of the graph" in error.place
+
+
+@pytest.mark.parametrize("reader", ["Add", "Shape", "If", "SequenceConstruct", "Loop"])
+def test_sequences_are_no_tensors(reader):
+    ins = {"Add": ["s", "x"], "Loop": ["n", "", "s"]}.get(reader, ["s"])
+    scalars = [helper.make_tensor_value_info(name, kind, []) for name, kind in (("i", 7), ("c", 9))]
+    grow = [helper.make_node("Identity", ["c"], ["c1"]), helper.make_node("SequenceInsert", ["t", "x"], ["t1"])]
+    t, t1 = (helper.make_tensor_sequence_value_info(name, 1, None) for name in ("t", "t1"))
+    body = helper.make_graph(grow, "b", [*scalars, t], [helper.make_tensor_value_info("c1", 9, []), t1])
+    given = {"body": body} if reader == "Loop" else {}
+    nodes = [helper.make_node("SequenceConstruct", ["x"], ["s"]), helper.make_node(reader, ins, ["y"], **given)]
+    error = refused(model(nodes, {"x": X, "n": np.array(2)}, ["y"]))
+    assert error.code == "import.not-a-tensor" and f"{reader} `y`" in error.place
+
+
+def test_places_outside_of_a_sequence():
+    for kind in ("SequenceAt", "SequenceErase"):
+        nodes = [helper.make_node("SequenceConstruct", ["x"], ["s"]), helper.make_node(kind, ["s", "at"], ["y"])]
+        assert refused(model(nodes, {"x": X}, ["y"], {"at": np.array(1)})).code == "import.index"
 
 
 def test_sequences_are_no_outputs_and_options_have_their_types():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_tools import compare, helper, imported, model, onnx, reference, run
+from onnx_tools import compare, helper, imported, model, node_model, onnx, reference, run
 
 from relaylab.compat import uninstall_tvm
 from relaylab import install_as_tvm, relay, study
@@ -144,6 +144,25 @@ def test_sequences_are_lists_while_a_model_is_read():
     ]
     proto = model(nodes, {"x": W}, ["y"], {"one": np.array(1)})
     compare(run(imported(proto), {"x": W}), [W[:, [0, 1, 1, 2, 3]]])
+
+
+def test_bodies_see_what_is_around_their_node():
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["e", "x"], ["r"])], "b", [info("e", 1, None)], [info("r", 1, None)]
+    )
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "y"], ["s"]),
+        helper.make_node("SequenceMap", ["s"], ["t"], body=body),
+        helper.make_node("ConcatFromSequence", ["t"], ["z"], axis=0),
+    ]
+    given = {"x": W, "y": W + 1}
+    proto = model(nodes, given, ["z"])
+    compare(run(imported(proto), given), reference(proto, given))
+
+
+def test_types_were_names_once():
+    assert imported(node_model("Cast", {"x": W}, opset=1, to="FLOAT16")[0])["main"].ret_type.dtype == "float16"
 
 
 def with_functions(*functions):

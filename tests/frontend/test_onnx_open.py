@@ -114,6 +114,24 @@ def test_open_models_are_compiled_whole():
         vm.invoke("main", feeds[0]["x"], floats(2, 2, 7, 4))
 
 
+ALONE = [
+    *[(node(kind, ["a"], ["y"], axis=1), 11, {"a": floats(2, 3, 4)}) for kind in ("Softmax", "LogSoftmax")],
+    (node("Hardmax", ["a"], ["y"], axis=2), 11, {"a": floats(2, 3, 4)}),
+    (node("Flatten", ["a"], ["y"], axis=2), 17, {"a": floats(2, 3, 4, 1)}),
+    (node("MatMul", ["a", "b"], ["y"]), 17, {"a": floats(2, 1, 2, 3), "b": floats(4, 3, 2)}),
+    (node("GatherElements", ["a", "b"], ["y"], axis=1), 17, {"a": floats(3, 4), "b": np.array([[-1, 2, -2]])}),
+]
+
+
+@pytest.mark.parametrize(("made", "opset", "feed"), ALONE, ids=[made.op_type for made, *_ in ALONE])
+def test_one_operator_of_open_sizes(made, opset, feed):
+    open_ = {name: [f"{name}{k}" if k < 2 else d for k, d in enumerate(a.shape)] for name, a in feed.items()}
+    proto = model([made], feed, ["y"], opset=opset, shapes=open_)
+    for executor in ("debug", "vm"):
+        got = relay.create_executor(executor, mod=imported(proto)).evaluate()(*feed.values())
+        compare([got.numpy()], reference(proto, feed))
+
+
 def test_one_name_is_one_size():
     proto = model(
         [node("Add", ["a", "b"], ["y"])], dict.fromkeys("ab", floats(3)), ["y"], shapes=dict.fromkeys("ab", ["n"])

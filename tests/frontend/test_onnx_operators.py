@@ -23,6 +23,7 @@ def ints(*values):
 
 
 X = f(2, 3, 4, 5)
+ROUNDING = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 TIES, PADDING = np.arange(-7, 8, dtype="float32"), ("zeros", "border", "reflection")
 IMAGE, KERNEL = f(1, 4, 9, 8), f(6, 4, 3, 3)
 # operator, inputs, attributes: `opset`, `outputs`, `constants` (names of inputs that are initializers), `domain`
@@ -133,6 +134,20 @@ CASES: list[tuple] = [
       {"a": np.arange(6, dtype="uint8").reshape(2, 3), "as": np.float32(0.1), "az": np.uint8(3),
         "b": np.arange(12, dtype="uint8").reshape(3, 4),
       "bs": np.float32(0.2), "bz": np.uint8(5), "ys": np.float32(0.05), "yz": np.uint8(100)}, {}),
+    *[("Flatten", {"x": np.zeros(s, "float32")}, {"axis": a}) for s, a in (((2, 0, 3), 2), ((0,), 0))],
+    *[("TopK", {"x": f(3, 6), "k": ints(0)}, {"outputs": 2, "axis": 0, "constants": c}) for c in ((), ("k",))],
+    ("Expand", {"x": np.float32(3), "s": ints(0)}, {}), ("Tile", {"x": np.float32(3), "r": ints()}, {}),
+    ("Sign", {"x": np.array([np.nan, -2, 0, 3], "float32")}, {}),
+    ("BatchNormalization", {"x": f(2, 3, 4), **{n: f(3, 4, low=0.1) for n in "sbmv"}}, {"opset": 7, "spatial": 0}),
+    ("LayerNormalization", {"x": f(2, 5).astype("float64"), **{n: f(5).astype("float64") for n in "sb"}},
+      {"outputs": 3}),
+    ("SimplifiedLayerNormalization", {"x": f(2, 3, 4), "s": f(3, 4)}, {"axis": 1}),
+    ("DynamicQuantizeLinear", {"x": np.zeros(3, "float32")}, {"outputs": 3}),
+    *[("Resize", {"x": f(1, 1, n), "s": np.array([1, 1, s], "float32")},
+      {"opset": 10, "mode": "nearest", "constants": ("s",)}) for n, s in ((17, 0.6), (19, 1.1))],
+    *[("Resize", {"x": f(1, 1, 20), "r": None, "s": np.array([1, 1, 2.3], "float32")},
+      {"constants": ("s",), "coordinate_transformation_mode": m, "nearest_mode": r})
+      for m in ("asymmetric", "half_pixel") for r in ROUNDING],
 ]  # fmt: skip
 NAMES = [f"{name}-{k}" for k, (name, *_) in enumerate(CASES)]
 
@@ -169,6 +184,25 @@ def test_compiled(case):
     compare([module.get_output(k).numpy() for k in range(module.get_num_outputs())], reference(proto, inputs), 1e-4)
 
 
+HALF = [
+    ("RMSNormalization", (64,), "s", {"opset": 23}),
+    ("SimplifiedLayerNormalization", (64,), "s", {}),
+    ("LayerNormalization", (64,), "s", {"outputs": 3}),
+    ("LayerNormalization", (64,), "sb", {}),
+    ("InstanceNormalization", (4, 16), "sb", {}),
+    ("GroupNormalization", (4, 16), "sb", {"opset": 21, "num_groups": 2}),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "vectors", "more"), HALF, ids=[name for name, *_ in HALF])
+def test_squares_of_16_bits_do_not_overflow(name, shape, vectors, more):
+    ins = {"x": f(2, *shape) * 1500, **{n: f(shape[0]) for n in vectors}}
+    proto, inputs = node_model(name, {n: v.astype("float16") for n, v in ins.items()}, **more)
+    mod, want = relay.frontend.from_onnx(proto)[0], reference(proto, inputs)
+    compare(run(mod, inputs), want, 1e-3)
+    compare(run(mod, inputs, "graph"), want, 1e-3)
+
+
 def recurrent(kind: str, gates: int, directions: int, **more):
     steps, batch, size, hidden = 4, 2, 3, 5
     inputs = {
@@ -193,6 +227,7 @@ RECURRENT = [(k, g, d, {}) for k, g in (("RNN", 1), ("GRU", 3), ("LSTM", 4)) for
     ("LSTM", 4, "reverse", {"l": np.array([4, 2], "int32")}),
     ("GRU", 3, "bidirectional", {"l": np.array([1, 3], "int32")}),
     ("RNN", 1, "forward", {"activations": ["Relu"], "clip": 0.7}),
+    ("GRU", 3, "forward", {"activations": ["Elu", "Affine"], "activation_alpha": [0.8, 0.3], "activation_beta": [0.4]}),
     ("LSTM", 4, "forward", {"activations": ["HardSigmoid", "Softsign", "Tanh"], "input_forget": 0}),
 ]
 

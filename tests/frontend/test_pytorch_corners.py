@@ -82,6 +82,9 @@ CASES |= {
     "addmm without": (lambda b, x, y: torch.addmm(b * NAN, x, y, beta=0), r(5), r(3, 4), r(4, 5)), "conv double": (lambda x, w: F.conv2d(x, w, padding=1), IMAGE.double(), r(3, 4, 3, 3, dtype=torch.float64)), "max_pool nan": (lambda x: F.max_pool1d(x, 2), HOLES[None]),
     "adaptive larger": (lambda x: F.adaptive_avg_pool2d(x, (13, 11)), IMAGE), "layer_norm of 0": (lambda x: F.layer_norm(x * 0, (4,)), X), "norm 0": (lambda x: torch.linalg.vector_norm(x, 0, dim=-1), X.relu()), "norm -inf": (lambda x: torch.linalg.vector_norm(x, -INF, dim=0), X),
     "var beyond": (lambda x: x.var(1, correction=5), X), "std of one": (lambda x: x[:, :1].std(1), X),
+    **{f"{mode} of {by}": (lambda x, mode=mode, by=by: F.interpolate(x, scale_factor=by, mode=mode), IMAGE) for mode in ("nearest", "nearest-exact", "bilinear", "bicubic") for by in (1.1, 2.3, 0.6)},
+    **{f"{mode} to {n}": (lambda x, mode=mode, n=n: F.interpolate(x, n, mode=mode), r(1, 2, 50)) for mode in ("nearest", "nearest-exact") for n in (41, 47, 73)},
+    "nearest of volumes": (lambda x: F.interpolate(x, scale_factor=1.1), r(1, 1, 9, 5, 3)), "instance_norm half": (lambda x: F.instance_norm(x) > 0, (r(2, 3, 40) * 3000).half()),
 }  # fmt: skip
 
 

@@ -147,9 +147,17 @@ class OnnxImporter:
     def main(self, proto: GraphProto, scope: Mapping[str, Expr], where: str = "the graph") -> list[Expr]:
         """The expressions of a graph's outputs, `scope` being what names mean in it."""
         values = dict(scope)
+        made: set[str] = {i.name for i in proto.input} if not self.depth else set()
         for number, node in enumerate(proto.node):
             domain = "" if node.domain == "ai.onnx" else node.domain
             self._node(OnnxNode(node, number, self.version(domain), where), values, proto)
+            if twice := made.intersection(node.output):
+                raise RelayValueError(
+                    f"there are two values `{min(twice)}`",
+                    code="import.duplicate",
+                    place=f"  --> node {number} of {where}",
+                )
+            made.update(filter(None, node.output))
         found = [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
         if not self.depth and any(isinstance(v, list) for v in found):
             raise RelayValueError(
@@ -191,10 +199,14 @@ class OnnxImporter:
         given = len(ins)
         while len(ins) > most and ins[-1] is None:
             ins.pop()
-        if not least <= len(ins) <= most or converter.lacks(ins):
+        if not least <= len(ins) <= most:
             raise node.error(
                 f"takes {least}{f' to {most}' if most != least else ''} inputs, {given} given", code="import.arity"
             )
+        if converter.lacks(ins):
+            raise node.error("an input that it needs is left out", code="import.arity")
+        if any(isinstance(v, list) and not converter.takes_sequence(k) for k, v in enumerate(ins)):
+            raise node.error("a tensor is needed here, not a sequence", code="import.not-a-tensor")
         results = outputs_of(converter.run(self.g, node, *ins))
         unread = node.unread(converter.unused)
         if unread:
@@ -215,7 +227,7 @@ class OnnxImporter:
         try:
             where = f"the body of {node.place}"
             self.check_operators(graph, where)
-            found = iter(self.body(graph, scope, where))
+            found = iter(self.body(graph, {**node.scope, **scope}, where))  # its graphs see what is around the node
             return [next(found, None) if name else None for name in node.outputs]
         finally:
             self.versions, self.inside = before

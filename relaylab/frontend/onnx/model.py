@@ -194,7 +194,9 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
         values = np.frombuffer(_external(tensor, what, folder, math.prod(dims) * dtype.itemsize), dtype)
     elif tensor.HasField("raw_data"):
         data = tensor.raw_data  # once: each time it is another copy
-        values = np.frombuffer(data[: len(data) // dtype.itemsize * dtype.itemsize], dtype)
+        if len(data) != math.prod(dims) * dtype.itemsize:
+            raise RelayValueError(f"{what} has {len(data)} bytes for the shape {dims}", code="import.tensor")
+        values = np.frombuffer(data, dtype)
     else:
         values = _listed(tensor, dtype)
     if values.size != math.prod(dims):
@@ -247,7 +249,7 @@ def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) ->
     try:
         path = (folder / given["location"]).resolve()
         offset, length = int(given.get("offset", 0)), int(given.get("length", size))
-    except (KeyError, ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError, RuntimeError) as error:  # links in a circle among them
         raise RelayValueError(f"{what} does not say where its data is: {error}", code="import.external") from None
     if folder not in path.parents or offset < 0 or length != size:
         raise RelayValueError(
@@ -256,6 +258,8 @@ def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) ->
             help="only files in the model's own folder are read, and as many bytes as the tensor has",
         )
     try:
+        if path.is_fifo():  # it would be waited for
+            raise RelayValueError(f"{what}: {path} is no file", code="import.external")
         with path.open("rb") as file:
             if offset + length > os.fstat(file.fileno()).st_size:  # before memory is taken for it
                 raise RelayValueError(f"{what}: {path} has no {length} bytes at {offset}", code="import.external")

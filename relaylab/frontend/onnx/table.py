@@ -46,6 +46,11 @@ class OnnxConverter:
             v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given)
         )
 
+    def takes_sequence(self, k: int) -> bool:
+        """Whether its k-th input may be a sequence."""
+        params = self.inputs()
+        return "list" in str(params[min(k, len(params) - 1)].annotation)
+
 
 @cache  # asked three times for each node
 def _parameters(run: Convert) -> list[inspect.Parameter]:

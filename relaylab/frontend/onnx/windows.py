@@ -39,13 +39,13 @@ def read(g: Graph, node: OnnxNode, data: Expr, kernel: Sequence[int] | None = No
     if spatial not in LAYOUTS:
         raise node.error(f"{spatial} spatial axes; 1 to 3 are imported", code="import.rank")
     given = node.ints("kernel_shape")
-    kernel = _of_length(node, "kernel_shape", given or list(kernel or ()), spatial, 1)
-    strides = _of_length(node, "strides", node.ints("strides") or [1] * spatial, spatial, 1)
-    dilations = _of_length(node, "dilations", node.ints("dilations") or [1] * spatial, spatial, 1)
+    kernel = of_length(node, "kernel_shape", given or list(kernel or ()), spatial, 1)
+    strides = of_length(node, "strides", node.ints("strides") or [1] * spatial, spatial, 1)
+    dilations = of_length(node, "dilations", node.ints("dilations") or [1] * spatial, spatial, 1)
     auto, pads = node.choice("auto_pad", "NOTSET", AUTO), node.ints("pads")
     if auto in ("NOTSET", "VALID"):
         pads = [0] * (2 * spatial) if auto == "VALID" or pads is None else pads
-        pads = list(_of_length(node, "pads", pads, 2 * spatial, 0))
+        pads = list(of_length(node, "pads", pads, 2 * spatial, 0))
         return Windows(kernel, strides, dilations, tuple(pads[:spatial]), tuple(pads[spatial:]))
     sizes = g.extents(data, 2)
     total = [
@@ -55,7 +55,7 @@ def read(g: Graph, node: OnnxNode, data: Expr, kernel: Sequence[int] | None = No
     return Windows(kernel, strides, dilations, *((less, more) if auto == "SAME_UPPER" else (more, less)))
 
 
-def _of_length(node: OnnxNode, name: str, values: Sequence[int], length: int, least: int) -> tuple[int, ...]:
+def of_length(node: OnnxNode, name: str, values: Sequence[int], length: int, least: int) -> tuple[int, ...]:
     if len(values) != length or any(v < least for v in values):
         raise node.error(
             f"{name}={list(values)} does not fit {length} numbers of at least {least}", code="import.attribute"

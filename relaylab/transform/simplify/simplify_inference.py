@@ -33,11 +33,13 @@ def _batch_norm(old: Call, data: Expr, gamma: Expr, beta: Expr, mean: Expr, var:
 
 
 def _normalized(data: Expr, axes: list[int], epsilon: float, dtype: str) -> Expr:
-    """`data` with mean 0 and variance 1 along `axes`."""
+    """`data` with mean 0 and variance 1 along `axes`; 16 bits do not hold the squares in between."""
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    data = data if wide == dtype else call("cast", data, dtype=wide)
     mean = call("mean", data, axis=axes, keepdims=True, exclude=False)
     var = call("variance", data, mean, axis=axes, keepdims=True, exclude=False)
-    denominator = call("sqrt", call("add", var, scalar(epsilon, dtype)))
-    return call("divide", call("subtract", data, mean), denominator)
+    out = call("divide", call("subtract", data, mean), call("sqrt", call("add", var, scalar(epsilon, wide))))
+    return out if wide == dtype else call("cast", out, dtype=dtype)
 
 
 def _affine(old: Call, out: Expr, gamma: Expr, beta: Expr) -> Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -149,13 +150,12 @@ def fast_gelu(g: Graph, x: Expr) -> Expr:
 
 def _over_rest(g: Graph, node: OnnxNode, x: Expr, build: Callable[[Expr, int], Expr]) -> Expr:
     """Before opset 13 all axes from `axis` on count as one."""
-    shape = g.shape(x)
-    axis = g.axis(node.get("axis", 1), len(shape)) if node.get("axis", 1) != len(shape) else len(shape)
-    if axis == len(shape) - 1:
+    axis = g.axis(node.get("axis", 1), g.rank(x))
+    if axis == g.rank(x) - 1:
         return build(x, axis)
-    rows = int(np.prod(shape[:axis], dtype=np.int64))
-    flat = op.reshape(x, (rows, int(np.prod(shape[axis:], dtype=np.int64))), allowzero=True)
-    return op.reshape(build(flat, 1), shape, allowzero=True)
+    dims = g.named(x)
+    flat = op.reshape(x, (math.prod(dims[:axis]), math.prod(dims[axis:])), allowzero=True)
+    return op.reshape(build(flat, 1), dims, allowzero=True)
 
 
 def _softmax(x: Expr, axis: int) -> Expr:
@@ -188,7 +188,7 @@ def log_softmax(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 def _one_at_largest(g: Graph, x: Expr, axis: int) -> Expr:
     axis = g.axis(axis, g.rank(x))
-    depth = g.shape(x)[axis]
+    depth = g.extents(x, axis)[0]
     at, dtype = op.argmax(x, axis=[axis]), g.dtype(x)
     return op.one_hot(at, g.const(1, dtype), g.const(0, dtype), depth, axis, dtype)
 

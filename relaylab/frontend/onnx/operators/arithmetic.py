@@ -9,7 +9,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
-from relaylab.frontend.onnx.model import dtype_of
+from relaylab.frontend.onnx.model import dtype_of, load_onnx
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts, register
 from relaylab.ir import Expr
@@ -21,7 +21,7 @@ UNARY: dict[str, Callable] = {
     "Abs": op.abs, "Acos": op.acos, "Acosh": op.acosh, "Asin": op.asin, "Asinh": op.asinh, "Atan": op.atan,
     "Atanh": op.atanh,
     "Ceil": op.ceil, "Cos": op.cos, "Cosh": op.cosh, "Erf": op.erf, "Exp": op.exp, "Floor": op.floor, "Log": op.log,
-    "Neg": op.negative, "Sign": op.sign, "Sin": op.sin, "Sinh": op.sinh, "Sqrt": op.sqrt, "Tan": op.tan,
+    "Neg": op.negative, "Sin": op.sin, "Sinh": op.sinh, "Sqrt": op.sqrt, "Tan": op.tan,
     "Tanh": op.tanh, "Sigmoid": op.sigmoid, "Not": op.logical_not, "IsNaN": op.isnan, "BitwiseNot": op.bitwise_not,
 }  # fmt: skip
 
@@ -86,6 +86,12 @@ for _name, _build in {"Max": op.maximum, "Min": op.minimum, "Sum": op.add}.items
 @converts("Identity")
 def identity(g: Graph, node: OnnxNode, x: Expr | list[Expr]) -> list[Expr | list[Expr]]:
     return [x]
+
+
+@converts("Sign")
+def sign(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """Of NaN it is NaN, in Relay 0."""
+    return op.where(op.isnan(x), x, op.sign(x)) if "float" in g.dtype(x) else op.sign(x)
 
 
 @converts("Mean")
@@ -168,7 +174,7 @@ def where(g: Graph, node: OnnxNode, condition: Expr, x: Expr, y: Expr) -> Expr:
 def cast(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     to = node.need("to")
     if isinstance(to, str):  # before opset 6 types were names
-        to = next((k for k, v in {1: "FLOAT", 6: "INT32", 7: "INT64", 9: "BOOL", 11: "DOUBLE"}.items() if v == to), 0)
+        to = dict(load_onnx().TensorProto.DataType.items()).get(to, to)
     return cast_to(g, x, dtype_of(to, "the attribute `to`"))
 
 

@@ -11,9 +11,10 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.shapes import larger
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, const
-from relaylab.ir.dims import UndecidedSize, dim
+from relaylab.ir.dims import dim
 from relaylab.op import nn
 from relaylab.op.shapes import broadcast_shapes
 
@@ -67,6 +68,8 @@ def _batched(g: Graph, a: Expr, b: Expr) -> Expr:
     if any(type(d) is AnyDim for d in (*left, *right)):
         return _at_run_time(g, a, b)
     batch = _broadcast(left[:-2], right[:-2])
+    if any(type(d) is AnyDim for d in batch):  # two names, of which one may be 1
+        return _at_run_time(g, a, b)
     out = _triple(g, _flat(a, left, batch), _flat(b, right, batch))
     return op.reshape(out, (*batch, left[-2], right[-1]), allowzero=True)
 
@@ -80,7 +83,7 @@ def _at_run_time(g: Graph, a: Expr, b: Expr) -> Expr:
     wide = max(ranks) - 2
     ones = [Constant(np.ones(wide + 2 - r, "int64")) for r in ranks]
     full = [b if r == wide + 2 else op.concatenate([o, b], 0) for o, b, r in zip(ones, batches, ranks)]
-    batch = op.maximum(*full)
+    batch = larger(*full)
     inner = [part(s, r - 2, r) for s, r in zip(shapes, ranks)]
     flat = []
     for x, matrix in zip((a, b), inner):
@@ -101,8 +104,6 @@ def _broadcast(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
     out = broadcast_shapes(tuple(map(dim, a)), tuple(map(dim, b)))
     if out is None:
         raise _misfit(f"{a} and {b} do not broadcast")
-    if any(type(d) is AnyDim for d in out):  # two names, of which one may be 1
-        raise UndecidedSize(f"whether {a} and {b} broadcast is known only at run time", code="import.dynamic")
     return tuple(d if isinstance(d, AnyDim) else int(d) for d in out)
 
 

@@ -14,14 +14,17 @@ from relaylab.frontend.onnx.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayValueError
 
 LONGEST = 4096
 """How many turns of a loop are written out at most."""
 
 
 def _body(g: Graph, node: OnnxNode, name: str, scope: dict[str, Any]) -> list[Any]:
-    return g.convert_body(node.need(name), {**node.scope, **scope}, f"`{name}` of {node.name}")
+    graph = node.need(name)
+    if not hasattr(graph, "node"):
+        raise node.error(f"the attribute `{name}` is no graph", code="import.attribute")
+    return g.convert_body(graph, {**node.scope, **scope}, f"`{name}` of {node.name}")
 
 
 @converts("If")
@@ -56,7 +59,9 @@ def _branch(g: Graph, node: OnnxNode, name: str) -> list[Any]:
 def _of_one_rank(g: Graph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """The results of two branches; a single element is given the axes of length 1 that the other one has."""
     if not isinstance(a, Expr) or not isinstance(b, Expr):
-        raise ValueError("a branch that depends on data gives a sequence")
+        raise RelayValueError(
+            "a branch that depends on data gives a sequence", code="import.not-a-tensor", help=g.remedy
+        )
     ranks = g.rank(a), g.rank(b)
     if ranks[0] == ranks[1] or not all(g.is_static(v) and math.prod(g.shape(v)) == 1 for v in (a, b)):
         return a, b
@@ -65,9 +70,11 @@ def _of_one_rank(g: Graph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 @converts("Loop")
-def loop(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, *state: Expr) -> list[Any]:
+def loop(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, *state: Expr | list[Expr]) -> list[Any]:
     """Written out if it is known how often it turns; otherwise a recursive function, for the virtual machine."""
-    count = g.value(trips)
+    count, made = g.value(trips), len(node.need("body").output)
+    if made <= len(state):
+        raise node.error(f"the body has {made} outputs for a condition and {len(state)} states", code="import.arity")
     if (trips is None or count is not None) and (condition is None or g.value(condition) is not None):
         found = _written_out(g, node, None if count is None else int(count.reshape(-1)[0]), condition, list(state))
         if found is not None:
@@ -106,8 +113,10 @@ def _written_out(
     return [*state, *(op.stack(rows, 0) for rows in scanned)]
 
 
-def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Expr]) -> list[Expr]:
+def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Any]) -> list[Expr]:
     """A recursive function over (turn, alive, state, rows collected so far); extents that a turn changes are open."""
+    if not all(isinstance(s, Expr) for s in state):
+        raise node.error("the state of a loop that depends on data is a sequence", "import.not-a-tensor", g.remedy)
     scalar = lambda dtype: TensorType((), dtype)
     names = [i.name for i in node.need("body").input[2:]]
     types, rows = _steady(g, node, [g.tensor(s) for s in state])

@@ -50,9 +50,10 @@ def conv_transpose(g: Graph, node: OnnxNode, x: Expr, w: Expr, b: Expr | None = 
     shape, groups = g.shape(w), node.get("group", 1)
     if len(shape) != g.rank(x) or not 3 <= len(shape) <= 5:
         raise node.error(f"data of rank {g.rank(x)} and weights of the shape {shape} do not fit", code="import.rank")
-    extra = node.ints("output_padding") or [0] * (len(shape) - 2)
-    strides, dilations, before, after, extra = _margins(g, node, x, shape[2:], list(extra))
-    out = TRANSPOSE[len(shape) - 2](
+    n = len(shape) - 2
+    extra = windows.of_length(node, "output_padding", node.ints("output_padding") or [0] * n, n, 0)
+    strides, dilations, before, after, extra = _margins(g, node, x, shape[2:], extra)
+    out = TRANSPOSE[n](
         x,
         w,
         strides=strides,
@@ -67,30 +68,35 @@ def conv_transpose(g: Graph, node: OnnxNode, x: Expr, w: Expr, b: Expr | None = 
 
 
 def _margins(
-    g: Graph, node: OnnxNode, x: Expr, kernel: tuple[int, ...], extra: list[int]
+    g: Graph, node: OnnxNode, x: Expr, kernel: tuple[int, ...], extra: tuple[int, ...]
 ) -> tuple[tuple[int, ...], ...]:
     """Strides, dilations, what is cut off before and after, and what is added after, per axis.
 
     A target that is larger than the full result is reached by adding after it.
     """
     n = len(kernel)
-    strides, dilations = node.ints("strides") or [1] * n, node.ints("dilations") or [1] * n
+    strides, dilations = (
+        windows.of_length(node, name, node.ints(name) or [1] * n, n, 1) for name in ("strides", "dilations")
+    )
     auto, pads, target = node.choice("auto_pad", "NOTSET", windows.AUTO), node.ints("pads"), node.ints("output_shape")
-    node.get("kernel_shape")
+    if tuple(node.ints("kernel_shape") or kernel) != kernel:
+        raise node.error(f"kernel_shape {node.ints('kernel_shape')}, weights of {list(kernel)}", code="import.shape")
     same = auto.startswith("SAME")
     if target is None and not same:
         pads = pads if pads is not None and auto == "NOTSET" else [0] * (2 * n)
-        return tuple(strides), tuple(dilations), tuple(pads[:n]), tuple(pads[n:]), tuple(extra)
+        pads = windows.of_length(node, "pads", pads, 2 * n, 0)
+        return strides, dilations, pads[:n], pads[n:], extra
     sizes = g.shape(x)[2:]
-    target = target[-n:] if target is not None else [i * s for i, s in zip(sizes, strides)]
+    target = [i * s for i, s in zip(sizes, strides)] if target is None else target[-n:]
+    target = windows.of_length(node, "output_shape", target, n, 1)
     cut = [
         s * (i - 1) + e + (k - 1) * d + 1 - t
         for i, s, e, k, d, t in zip(sizes, strides, extra, kernel, dilations, target)
     ]
-    extra = [e + max(-c, 0) for e, c in zip(extra, cut)]
+    extra = tuple(e + max(-c, 0) for e, c in zip(extra, cut))
     less, more = [max(c, 0) // 2 for c in cut], [max(c, 0) - max(c, 0) // 2 for c in cut]
     before, after = (less, more) if auto == "SAME_UPPER" else (more, less)
-    return tuple(strides), tuple(dilations), tuple(before), tuple(after), tuple(extra)
+    return strides, dilations, tuple(before), tuple(after), extra
 
 
 @converts("DepthToSpace")
@@ -121,6 +127,7 @@ def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
     fits = len(shape) == 3 and {len(kernel), len(strides), len(dilations), len(pads) // 2} == {rank}
     if not fits or min(kernel) < 1 or min(room) < 0 or shape[1] % taps or shape[2] != math.prod(counts):
         raise node.error(f"columns of {shape} are no blocks of {kernel} in images of {size}", code="import.shape")
+    node.bound(taps, taps)
     columns = op.reshape(x, (shape[0] * (shape[1] // taps), taps, *counts))
     spaces = [r - (n - 1) * s for r, n, s in zip(room, counts, strides)]
     placed = _by_convolution if rank == 2 else _by_taps

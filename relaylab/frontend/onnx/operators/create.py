@@ -65,10 +65,10 @@ def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> E
         count = _steps(*map(g.sizes, (start, limit, delta))) if dtype.startswith("int") else None
         return found if count is None else op.reshape(found, (count,), allowzero=True)
     first, last, step = (k.reshape(()).item() for k in known)
-    count = math.ceil((last - first) / step) if step else LARGEST + 1
-    if count > LARGEST:
+    steps = (last - first) / step if step else math.inf
+    if not steps <= LARGEST:
         raise node.error(f"a range from {first} to {last} in steps of {step}", code="import.shape")
-    return Constant((first + np.arange(max(count, 0)) * step).astype(dtype))
+    return Constant((first + np.arange(math.ceil(max(steps, 0))) * step).astype(dtype))
 
 
 def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | None) -> int | AnyDim | None:

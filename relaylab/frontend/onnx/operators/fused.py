@@ -8,6 +8,7 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import fast_gelu, gelu
 from relaylab.frontend.onnx.operators.contract import gemm, product
 from relaylab.frontend.onnx.operators.conv import conv
+from relaylab.frontend.onnx.operators.norm import by_size
 from relaylab.frontend.onnx.operators.recurrent import function_of
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Expr
@@ -40,23 +41,12 @@ def skip_layer_norm(
     return [out, None, None, total]
 
 
-@converts("SimplifiedLayerNormalization", unused=("stash_type", "axis"))
-def simplified_layer_norm(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> Expr:
-    return _by_size(g, x, scale, node.get("epsilon", 1e-5))
-
-
 @converts("SkipSimplifiedLayerNormalization", domain=CONTRIB)
 def skip_simplified(
     g: Graph, node: OnnxNode, x: Expr, skip: Expr, gamma: Expr, bias: Expr | None = None
 ) -> list[Expr | None]:
     total = op.add(x, skip) if bias is None else op.add(op.add(x, skip), bias)
-    return [_by_size(g, total, gamma, node.get("epsilon", 1e-12)), None, None, total]
-
-
-def _by_size(g: Graph, x: Expr, scale: Expr, epsilon: float) -> Expr:
-    """Vectors divided by the root of their mean square."""
-    square = op.mean(op.multiply(x, x), axis=[-1], keepdims=True)
-    return op.multiply(op.divide(x, op.sqrt(op.add(square, g.const(epsilon, x)))), scale)
+    return [by_size(g, total, gamma, [-1], node.get("epsilon", 1e-12)), None, None, total]
 
 
 @converts("EmbedLayerNormalization", domain=CONTRIB)

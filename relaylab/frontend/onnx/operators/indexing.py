@@ -65,10 +65,13 @@ def _known_dims(g: Graph, x: Expr, places: np.ndarray | None) -> Expr | None:
 def gather_elements(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
     """Along the other axes the indices may be shorter than the data, in ONNX but not in Relay."""
     axis = g.axis(node.get("axis", 0), g.rank(x))
-    if g.is_static(x) and g.is_static(indices):
-        shorter = [a for a, (n, k) in enumerate(zip(g.shape(x), g.shape(indices))) if k < n and a != axis]
-        ends = [g.shape(indices)[a] for a in shorter]
-        x = op.strided_slice(x, [0] * len(ends), ends, [1] * len(ends), axes=shorter) if shorter else x
+    own, given = g.dims(x), g.dims(indices)
+    if len(own) == len(given):
+        differ = [a for a, (n, k) in enumerate(zip(own, given)) if a != axis and (is_open(n) or is_open(k) or k < n)]
+        differ = [a for a in differ if own[a] != given[a]]
+    if differ:
+        ends = op.take(op.shape_of(indices, "int64"), g.const(differ, "int64"), axis=0)
+        x = op.strided_slice(x, [0] * len(differ), ends, [1] * len(differ), axes=differ)
     return op.gather(x, axis, counted(g, indices, extent_of(g, x, axis)))
 
 

@@ -44,7 +44,7 @@ def max_pool(g: Graph, node: OnnxNode, x: Expr) -> list[Expr]:
     win = _rounded_up(g, node, x, windows.read(g, node, x))
     by_columns = node.get("storage_order", 0)
     largest = MAX[len(win.kernel)](x, **_arguments(win))
-    return [largest] if len(node.outputs) < 2 else [largest, _places(g, x, win, by_columns)]
+    return [largest] if len(node.outputs) < 2 else [largest, _places(g, node, x, win, by_columns)]
 
 
 @converts("NhwcMaxPool", domain=CONTRIB)
@@ -55,11 +55,12 @@ def max_pool_last(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     return op.transpose(out, [0, *range(2, rank), 1])
 
 
-def _places(g: Graph, x: Expr, win: Windows, by_columns: bool) -> Expr:
+def _places(g: Graph, node: OnnxNode, x: Expr, win: Windows, by_columns: bool) -> Expr:
     """Where the largest elements are in the flat input: its parts that meet each tap of the window, and the first
     tap that has the largest one. `by_columns` counts the last axis first."""
     shape, rank, least = g.shape(x), len(win.kernel), g.dtype(x)
     lowest = -np.inf if "float" in least else np.iinfo(least).min
+    node.bound(*win.kernel)
     padded = nn.pad(x, ((0, 0), (0, 0), *zip(win.before, win.after)), g.const(lowest, x))
     reach = [(n + b + a - win.reach(k)) for k, (n, b, a) in enumerate(zip(shape[2:], win.before, win.after))]
     counts = [r // s + 1 for r, s in zip(reach, win.strides)]

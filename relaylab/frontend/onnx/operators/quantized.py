@@ -40,7 +40,7 @@ def _axis(g: Graph, node: OnnxNode, x: Expr, scale: Expr) -> int:
             f"the scale has the shape {g.shape(scale)}; a number, a vector or blocks are imported", code="import.shape"
         )
     axis = node.get("axis", 1)
-    return g.axis(axis, g.rank(x)) if int(np.prod(g.shape(scale))) > 1 else -1
+    return g.axis(axis, g.rank(x)) if int(np.prod(g.shape(scale))) != 1 else -1
 
 
 def _of_blocks(g: Graph, node: OnnxNode, x: Expr, scale: Expr, zero: Expr | None) -> tuple[Expr, Expr | None] | None:
@@ -115,7 +115,7 @@ def dynamic_quantize_linear(g: Graph, node: OnnxNode, x: Expr) -> list[Expr]:
     scale = op.where(op.equal(spread, zero), g.const(1, x), op.divide(spread, g.const(255, x)))
     shift = op.clip(round_even(op.divide(op.negative(low), scale), wide), 0.0, 255.0)
     y = op.clip(op.add(round_even(op.divide(x, scale), wide), shift), 0.0, 255.0)
-    return [op.cast(y, "uint8"), op.divide(spread, g.const(255, x)), op.cast(shift, "uint8")]
+    return [op.cast(y, "uint8"), scale, op.cast(shift, "uint8")]
 
 
 def centred(g: Graph, x: Expr, zero: Expr | None, axis: int | None = None) -> Expr:

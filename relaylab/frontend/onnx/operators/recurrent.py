@@ -33,13 +33,14 @@ LONGEST = 4096
 
 Function = Callable[[Expr], Expr]
 _DEFAULTS = {
-    "LeakyRelu": (0.01, 0.0),
-    "Elu": (1.0, 0.0),
+    "LeakyRelu": (0.01, None),
+    "Elu": (1.0, None),
     "HardSigmoid": (0.2, 0.5),
     "ScaledTanh": (1.0, 1.0),
     "Affine": (1.0, 0.0),
-    "ThresholdedRelu": (1.0, 0.0),
+    "ThresholdedRelu": (1.0, None),
 }
+"""Alpha and beta of the activations that have them."""
 
 
 def function_of(g: Graph, node: OnnxNode, name: str, alpha: float, beta: float) -> Function:

@@ -9,6 +9,7 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
+from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts, register
 from relaylab.ir import Constant, Expr, const
 
@@ -110,9 +111,14 @@ def topk(g: Graph, node: OnnxNode, x: Expr, k: Expr) -> list[Expr]:
 
 def _largest(g: Graph, node: OnnxNode, x: Expr, k: Expr | int) -> list[Expr]:
     axis = g.axis(node.get("axis", -1), g.rank(x))
-    if isinstance(k, int) and k < 1:
+    if isinstance(k, int) and k < 0:
         raise node.error(f"the first {k} elements", code="import.shape")
-    return list(op.topk(x, k, axis=axis, ret_type="both", is_ascend=not node.get("largest", 1), dtype="int64"))
+    found = op.topk(x, k, axis=axis, ret_type="both", is_ascend=not node.get("largest", 1), dtype="int64")
+    if isinstance(k, int) and k:
+        return list(found)
+    ends = const(np.zeros(1), "int64") if isinstance(k, int) else same(g, op.reshape(k, (1,)), "int64")
+    begin, step = const(np.zeros(1), "int64"), const(np.ones(1), "int64")
+    return [op.strided_slice(v, begin, ends, step, axes=[axis]) for v in found]  # Relay's first 0 are all
 
 
 @converts("NonZero")

@@ -23,18 +23,18 @@ class ResampledAxis:
     last: float = 1.0
 
     def positions(self, mode: str) -> np.ndarray:
-        """Where each new element lies among the old ones."""
-        x = np.arange(self.target, dtype="float64")
+        """Where each new element lies among the old ones, in the float32 that onnxruntime computes it in."""
+        x, factor = np.arange(self.target, dtype="float32"), np.float32(self.factor)
         match mode:
             case "align_corners":
                 length = self.factor * self.extent
                 return x * (self.extent - 1) / (length - 1) if length > 1 else x * 0
             case "asymmetric":
-                return x / self.factor
+                return x / factor
             case "pytorch_half_pixel" if self.target <= 1:
                 return x * 0 - 0.5
             case "tf_half_pixel_for_nn":
-                return (x + 0.5) / self.factor
+                return (x + 0.5) / factor
             case "half_pixel_symmetric":
                 adjustment = self.target / (self.factor * self.extent)
                 return self.extent / 2 * (1 - adjustment) + (x + 0.5) / self.factor - 0.5
@@ -43,7 +43,7 @@ class ResampledAxis:
                 if self.target == 1:
                     return x * 0 + 0.5 * (self.first + self.last) * (self.extent - 1)
                 return self.first * (self.extent - 1) + x * span / (self.target - 1)
-        return (x + 0.5) / self.factor - 0.5
+        return (x + 0.5) / factor - 0.5
 
 
 def matrix(
@@ -57,7 +57,7 @@ def matrix(
     outside: float | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The weights (target, extent) of the old elements in the new ones, and which new ones lie outside."""
-    at = axis.positions(mode)
+    at = axis.positions(mode).astype("float64")
     beyond = (at < 0) | (at > axis.extent - 1) if outside is not None else np.zeros(len(at), bool)
     places, weights = taps(axis, at, method, rounding, alpha, antialias)
     if exclude and method != "nearest_neighbor":
@@ -74,6 +74,7 @@ def taps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Which old elements each new one is made of, and their weights."""
     if method == "nearest_neighbor":
+        rounding = {"before": "ceil" if axis.factor < 1 else "floor"}.get(rounding, rounding)
         return nearest(at, rounding)[:, None], np.ones((len(at), 1))
     shrink = min(axis.factor, 1.0) if antialias else 1.0
     reach = (1 if method == "linear" else 2) / shrink

@@ -36,10 +36,16 @@ def upsample(g: Graph, node: OnnxNode, x: Expr, scales: Expr) -> Expr:
 
 
 def _scaled(g: Graph, node: OnnxNode, x: Expr, scales: Sequence[float]) -> Expr:
-    """The first form of resizing: positions are scaled, nearest is the one before."""
+    """The first form of resizing: positions are scaled, nearest is the one before, or behind in a smaller image."""
     method = METHODS[node.choice("mode", "nearest", tuple(METHODS))]
+    _check_scales(node, scales, g.rank(x))
     target = [int(np.floor(n * s)) for n, s in zip(g.shape(x), scales)]
-    return resized(g, node, x, target, scales, method, "asymmetric", "floor")
+    return resized(g, node, x, target, scales, method, "asymmetric", "before")
+
+
+def _check_scales(node: OnnxNode, scales: Sequence[float], count: int) -> None:
+    if len(scales) != count or not all(0 < s < np.inf for s in scales):
+        raise node.error(f"scales of {list(scales)} for {count} axes", code="import.shape")
 
 
 @converts("Resize", since=11)
@@ -71,13 +77,14 @@ def _target(
     policy = node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     if given[1] is not None:
         wanted = dict(zip(axes, map(int, given[1])))
-        ratios = [wanted[a] / shape[a] for a in axes]
+        ratios = [wanted[a] / max(shape[a], 1) for a in axes]
         if policy != "stretch":
             ratio = (min if policy == "not_larger" else max)(ratios)
             ratios, wanted = [ratio] * len(axes), {a: int(np.floor(shape[a] * ratio + 0.5)) for a in axes}
         for a, ratio in zip(axes, ratios):
             factors[a], target[a] = ratio, wanted[a]
         return factors, target
+    _check_scales(node, given[0] or (), len(axes))
     for a, factor in zip(axes, given[0] or ()):
         factors[a], target[a] = factor, int(np.floor(shape[a] * np.float32(factor)))
     return factors, target
@@ -109,6 +116,8 @@ def resized(
     fill, antialias = node.get("extrapolation_value", 0.0), bool(node.get("antialias", 0))
     if not moving:
         return x
+    if any(not shape[a] for a in moving):
+        raise node.error(f"{g.tensor(x)} has nothing to make {target} of", code="import.shape")
     exact = all(abs(shape[a] * factors[a] - target[a]) < 1e-3 for a in moving) or mode == "tf_crop_and_resize"
     if (
         rank == 4

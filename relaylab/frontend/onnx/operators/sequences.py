@@ -7,9 +7,11 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.operators.shapes import even_sizes
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr
+
+MOST = 4096
+"""Into how many pieces a tensor is split at most."""
 
 
 def _items(node: OnnxNode, sequence: Expr | list[Expr]) -> list[Expr]:
@@ -18,9 +20,9 @@ def _items(node: OnnxNode, sequence: Expr | list[Expr]) -> list[Expr]:
     return sequence
 
 
-def _place(g: Graph, node: OnnxNode, position: Expr | None, count: int, default: int) -> int:
-    at = default if position is None else g.ints(position, "position")[0]
-    if not -count <= at <= count:
+def _place(g: Graph, node: OnnxNode, position: Expr | None, count: int, last: int) -> int:
+    at = last if position is None else g.ints(position, "position")[0]
+    if not -count <= at <= last:
         raise node.error(f"there is no place {at} among {count}", code="import.index")
     return at + count if at < 0 else at
 
@@ -65,7 +67,7 @@ def erase(g: Graph, node: OnnxNode, sequence: Expr | list[Expr], position: Expr 
 @converts("SequenceAt", since=11)
 def item(g: Graph, node: OnnxNode, sequence: Expr | list[Expr], position: Expr) -> Expr:
     items = _items(node, sequence)
-    return items[_place(g, node, position, len(items), 0)]
+    return items[_place(g, node, position, len(items), len(items) - 1)]
 
 
 @converts("SequenceLength", since=11)
@@ -84,15 +86,11 @@ def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> list[
     """Pieces of given sizes, of one size, or single slices."""
     axis, keep = g.axis(node.get("axis", 0), g.rank(x)), node.get("keepdims", 1)
     extent = g.shape(x)[axis]
-    if sizes is None:
-        each = [1] * extent
-    elif g.rank(sizes) == 0:
-        size = g.ints(sizes, "split")[0]
-        each = (
-            even_sizes(extent, -(-extent // size))
-            if size > 0 and extent % size == 0
-            else [min(size, extent - k) for k in range(0, extent, max(size, 1))]
-        )
+    if sizes is None or g.rank(sizes) == 0:
+        size = 1 if sizes is None else g.ints(sizes, "split")[0]
+        if size < 1 or extent > size * MOST:
+            raise node.error(f"pieces of {size} of the {extent} of axis {axis}; up to {MOST}", code="import.shape")
+        each = [min(size, extent - k) for k in range(0, extent, size)]
     else:
         each = g.ints(sizes, "split")
     if sum(each) != extent or min(each, default=0) < 0:

@@ -12,7 +12,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import AnyDim, Constant, Expr, TupleWrapper
+from relaylab.ir import AnyDim, Constant, Expr, TupleWrapper, const
 from relaylab.op import nn
 
 
@@ -34,7 +34,7 @@ def size(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Reshape", unused=("consumed_inputs",))
 def reshape_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    return op.reshape(x, node.ints("shape") or ())
+    return _reshaped(g, node, x, node.ints("shape") or [], False)
 
 
 @converts("Reshape", since=5)
@@ -42,22 +42,21 @@ def reshape(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     zeros = bool(node.get("allowzero", 0))
     known = g.value(target)
     if known is not None:
-        codes = [int(v) for v in known.reshape(-1)]
-        if any(c < -1 for c in codes):
-            raise node.error(f"the shape {codes} has a negative dimension", code="import.shape")
-        if not codes:
-            return (
-                op.reshape(x, ())
-                if not g.is_static(x) or g.rank(x) == 0
-                else op.squeeze(x, axis=list(range(g.rank(x))))
-            )
-        return op.reshape(x, codes, allowzero=zeros)
+        return _reshaped(g, node, x, [int(v) for v in known.reshape(-1)], zeros)
     sizes = g.sizes(target)
     if sizes is None:
         return op.reshape(x, target, allowzero=zeros)
     dims = g.dims(x)
     kept = [dims[k] if not zeros and isinstance(d, int) and d == 0 else d for k, d in enumerate(sizes)]
     return op.reshape(x, kept, allowzero=True)  # a size that is 0 when the program runs is one
+
+
+def _reshaped(g: Graph, node: OnnxNode, x: Expr, codes: list[int], zeros: bool) -> Expr:
+    if any(c < -1 for c in codes):
+        raise node.error(f"the shape {codes} has a negative dimension", code="import.shape")
+    if not codes and g.is_static(x) and g.rank(x):
+        return op.squeeze(x, axis=list(range(g.rank(x))))
+    return op.reshape(x, codes, allowzero=zeros)
 
 
 @converts("Flatten")
@@ -68,11 +67,11 @@ def flatten(g: Graph, node: OnnxNode, x: Expr) -> Expr:
         return nn.batch_flatten(x)
     if not 0 <= axis <= len(dims):
         raise node.error(f"there is no axis {axis} in {g.tensor(x)}", code="import.axis")
-    if axis and not any(is_open(d) for d in dims[:axis]):
-        return op.reshape(x, (math.prod(map(int, dims[:axis])), -1))
-    if not any(is_open(d) for d in dims[axis:]):
-        return op.reshape(x, (-1 if axis else 1, math.prod(map(int, dims[axis:]))))
-    raise node.error(f"{g.tensor(x)} has unknown dimensions on both sides of axis {axis}", code="import.dynamic")
+    parts = dims[:axis], dims[axis:]
+    unknown = [any(type(d) is AnyDim for d in part) for part in parts]
+    if all(unknown):
+        raise node.error(f"{g.tensor(x)} has unknown dimensions on both sides of axis {axis}", code="import.dynamic")
+    return op.reshape(x, [-1 if u else math.prod(part) for u, part in zip(unknown, parts)], allowzero=True)
 
 
 @converts("Transpose")
@@ -103,12 +102,11 @@ def _squeezed(g: Graph, node: OnnxNode, x: Expr, axes: list[int] | None) -> Expr
 
 
 @converts("Concat")
-def concat(g: Graph, node: OnnxNode, *parts: Expr) -> Expr:
-    dtypes = set(map(g.dtype, parts))
+def concat(g: Graph, node: OnnxNode, first: Expr, *rest: Expr) -> Expr:
+    dtypes = set(map(g.dtype, (first, *rest)))
     if len(dtypes) > 1:
         raise node.error(f"the inputs have different data types: {', '.join(sorted(dtypes))}", code="import.dtype")
-    first, *rest = parts
-    axis = g.axis(node.get("axis", 1), g.rank(first))
+    axis = g.axis(node.get("axis", 1) if node.version < 4 else node.need("axis"), g.rank(first))
     return op.concatenate([first, *rest], axis) if rest else first
 
 
@@ -128,7 +126,7 @@ def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr 
     if is_open(extent):
         return _open_pieces(g, node, x, axis, sizes)
     if sizes is None:
-        sizes = even_sizes(int(extent), count)
+        sizes = even_sizes(int(extent), count, node.version >= 18)
     if len(sizes) != len(node.outputs) or min(sizes, default=0) < 0 or sum(sizes) != extent:
         raise node.error(
             f"pieces of {sizes} do not make the {extent} of axis {axis} and {len(node.outputs)} outputs",
@@ -149,9 +147,9 @@ def _open_pieces(g: Graph, node: OnnxNode, x: Expr, axis: int, sizes: list[Any] 
     return op.split(x, len(node.outputs), axis)
 
 
-def even_sizes(extent: int, count: int) -> list[int]:
-    """Equal pieces, the last one smaller if need be."""
-    each = -(-extent // count)
+def even_sizes(extent: int, count: int, smaller: bool) -> list[int]:
+    """Equal pieces, the last one `smaller` if need be and allowed."""
+    each = -(-extent // count) if smaller else extent // count
     return [max(min(each, extent - k * each), 0) for k in range(count)]
 
 
@@ -181,7 +179,7 @@ def _larger(own: int | AnyDim, wanted: int | AnyDim) -> int | AnyDim | None:
 
 
 def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
-    """The same for a target that is not known: the larger of both along each axis."""
+    """The same for a target that is not known."""
     rank, wanted = g.rank(x), g.shape(target)[0]
     ones = [Constant(np.ones(abs(rank - wanted), "int64"))] if rank != wanted else []
     own = op.shape_of(x, "int64")
@@ -189,11 +187,18 @@ def _expanded(g: Graph, x: Expr, target: Expr) -> Expr:
         own = op.concatenate([*ones, own], 0)
     elif wanted < rank:
         target = op.concatenate([*ones, target], 0)
-    return op.broadcast_to(x, op.maximum(own, target))
+    return op.broadcast_to(x, larger(own, target))
+
+
+def larger(a: Expr, b: Expr) -> Expr:
+    """What shapes of one rank broadcast to, where only run time knows them."""
+    return op.where(op.equal(b, const(1, "int64")), a, b)
 
 
 @converts("Tile", since=6)
 def tile(g: Graph, node: OnnxNode, x: Expr, repeats: Expr) -> Expr:
+    if not g.rank(x):
+        return x
     known = g.sizes(repeats)
     return op.tile(x, repeats if known is None or any(map(is_open, known)) else known)
 

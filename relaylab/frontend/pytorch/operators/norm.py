@@ -56,7 +56,7 @@ def own_batch_norm(
         out = op.multiply(out, _channelwise(weight, rank))
     if bias is not None:
         out = op.add(out, _channelwise(bias, rank))
-    return [out, op.reshape(mean, (-1,)), op.reshape(inverse, (-1,))]
+    return [out, *(g.to(op.reshape(v, (-1,)), g.dtype(x)) for v in (mean, inverse))]
 
 
 def _channelwise(v: Expr, rank: int) -> Expr:

@@ -5,44 +5,61 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from relaylab import op
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.operators.resize import along
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Expr
+from relaylab.ir import Constant, Expr
 from relaylab.op import image
 
 
-def _resized(
-    g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | None, method: str, mode: str, rounding: str
-) -> Expr:
-    """Each spatial axis resampled; torch reads by the factor that it was given, also if it does not divide."""
-    target = [s for s in node.sizes[2:] if isinstance(s, int)]
-    extents = [d for d in g.dims(x)[2:] if isinstance(d, int)]
-    if len(target) != g.rank(x) - 2 or len(extents) != len(target):
+def _extents(g: TorchGraph, node: AtenNode, x: Expr) -> tuple[list[int], list[int]]:
+    """What the spatial axes have, and what they are to have."""
+    found, target = ([n for n in dims[2:] if isinstance(n, int)] for dims in (g.dims(x), node.sizes))
+    if not len(found) == len(target) == g.rank(x) - 2:
         raise node.error("the extents of images must be known", "import.dynamic", g.remedy)
+    return found, target
+
+
+def _resized(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | None, method: str, mode: str) -> Expr:
+    """Each spatial axis resampled; torch reads by the factor that it was given, also if it does not divide."""
+    extents, target = _extents(g, node, x)
     scales = [f if factors else t / n for f, t, n in zip(factors or target, target, extents)]
     exact = all(abs(n * s - t) < 1e-6 for n, s, t in zip(extents, scales, target))
-    if len(target) == 2 and exact and method != "nearest_neighbor":
+    if len(target) == 2 and exact:
         return image.resize2d(
             x, target, method=method, coordinate_transformation_mode=mode, rounding_method="", cubic_alpha=-0.75
         )
     for k, (n, t, s) in enumerate(zip(extents, target, scales)):
-        if n != t or s != 1:
-            weights, beyond = matrix(ResampledAxis(n, t, s), method, mode, rounding, -0.75, False, False, None)
+        if n != t or (s != 1 and method == "cubic"):  # linear, torch copies an axis that keeps its extent
+            weights, beyond = matrix(ResampledAxis(n, t, s), method, mode, "", -0.75, False, False, None)
             x = along(g, x, k + 2, weights, beyond, 0.0)
+    return x
+
+
+def _nearest(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | None, shift: float) -> Expr:
+    """Places in the float32 that torch computes them in."""
+    copied = not shift and g.rank(x) == 4  # torch copies an axis of an image that keeps its extent
+    for k, (n, t) in enumerate(zip(*_extents(g, node, x))):
+        step = np.float32(1 / factors[k]) if factors else np.float32(n) / np.float32(t)
+        places = np.minimum((np.arange(t, dtype="float32") + np.float32(shift)) * step, n - 1).astype("int32")
+        if n != t or not (copied or (places == np.arange(n)).all()):
+            x = op.take(x, Constant(places), axis=k + 2)
     return x
 
 
 @converts("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec")
 def nearest(g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None = None) -> Expr:
-    return _resized(g, node, x, factors, "nearest_neighbor", "asymmetric", "floor")
+    return _nearest(g, node, x, factors, 0)
 
 
 @converts(*(f"_upsample_nearest_exact{n}d.vec" for n in (1, 2, 3)))
 def nearest_exact(g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None = None) -> Expr:
-    return _resized(g, node, x, factors, "nearest_neighbor", "half_pixel", "round_prefer_ceil")
+    return _nearest(g, node, x, factors, 0.5)
 
 
 @converts("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec")
@@ -50,7 +67,7 @@ def linear(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
     factors = None if corners else factors
-    return _resized(g, node, x, factors, "linear", "align_corners" if corners else "half_pixel", "")
+    return _resized(g, node, x, factors, "linear", "align_corners" if corners else "half_pixel")
 
 
 @converts("upsample_bicubic2d.vec")
@@ -58,7 +75,7 @@ def cubic(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
     factors = None if corners else factors
-    return _resized(g, node, x, factors, "cubic", "align_corners" if corners else "half_pixel", "")
+    return _resized(g, node, x, factors, "cubic", "align_corners" if corners else "half_pixel")
 
 
 def _given(scales: Sequence[float | None]) -> list[float] | None:
