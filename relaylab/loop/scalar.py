@@ -104,8 +104,8 @@ def _saturate(x: Array, dtype: str) -> Array:
     info = np.iinfo(dtype)
     whole = np.trunc(np.nan_to_num(x.astype("float64"), nan=0.0, posinf=math.inf, neginf=-math.inf))
     inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1) & (whole < 2.0**info.bits)
-    most, least = np.array([info.max, info.min], dtype)
-    edge = np.where(whole > 0, most, least)
+    limits: Array = np.array([info.min, info.max], dtype)
+    edge = limits[(whole > 0).astype("int8")]
     if dtype in ("int64", "uint64"):
         inside &= (whole >= float(info.min)) & (whole < float(info.max))
     return np.where(inside, np.where(inside, whole, 0.0).astype(dtype), edge)
