@@ -125,6 +125,8 @@ ALONE = [
 
 @pytest.mark.parametrize(("made", "opset", "feed"), ALONE, ids=[made.op_type for made, *_ in ALONE])
 def test_one_operator_of_open_sizes(made, opset, feed):
+    if made.op_type in ("Softmax", "LogSoftmax"):
+        pytest.importorskip("onnxruntime", reason="ONNX's own evaluator knows their newest form only")
     open_ = {name: [f"{name}{k}" if k < 2 else d for k, d in enumerate(a.shape)] for name, a in feed.items()}
     proto = model([made], feed, ["y"], opset=opset, shapes=open_)
     for executor in ("debug", "vm"):
