@@ -2,13 +2,17 @@
 
 Everything that walks a program stands on these functions, so that a chain of a hundred
 thousand nodes passes through every analysis, every pass and every picture.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, cast
 from typing import TypeVar as _T
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
 from relaylab.ir.base import placed
@@ -100,6 +104,26 @@ def operands_of(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(roots: Iterable[Expr], below: Callable[[Expr], Iterable[Expr]] = children) -> Iterator[Expr]:
     """Every node reachable from `roots`, once each, sub-expressions first."""
+    roots = tuple(roots)
+    if below is children and len(roots) == 1 and type(roots[0]) is Function:
+        return chain(_order_within(roots[0]), roots)
+    return _walk(roots, below)
+
+
+_orders: WeakKeyDictionary[Function, list[Expr]] = WeakKeyDictionary()
+
+
+def _order_within(func: Function) -> list[Expr]:
+    """What a function is made of, sub-expressions first; nodes do not change, and passes ask for it again and again."""
+    known = _orders.get(func)
+    if known is None:
+        known = list(_walk((func,), children))
+        known.pop()  # the function itself, or it would never be freed
+        _orders[func] = known
+    return known
+
+
+def _walk(roots: tuple[Expr, ...], below: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     stack: list[Any] = [*roots]  # None: what lies below the node under it has been seen
     stack.reverse()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from weakref import ref
 
 import pytest
 from support.programs import random_program
@@ -258,3 +259,12 @@ def test_what_is_no_expression_is_not_visited(what: object) -> None:
     with pytest.raises(RelayError) as caught:
         ExprVisitor().visit(what)
     assert caught.value.code == "ir.cannot-visit"
+
+
+def test_the_order_of_a_function_lives_as_long_as_the_function() -> None:
+    x = var("x", shape=(2,))
+    made = Tuple([x, Call(x, [x])])
+    func, parts = Function([x], made), [x, made.fields[1], made]
+    assert post_order(func) == post_order(func) == [*parts, func]
+    func, freed = None, ref(func)
+    assert freed() is None and post_order(made) == parts
