@@ -21,7 +21,7 @@ from relaylab.codegen.operations.generic import VERIFY
 from relaylab.codegen.operations.layout import NetworkLayout, lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import NetworkPlan, Planner
-from relaylab.codegen.operations.records import RecordsWarning, tuned_schedules
+from relaylab.codegen.operations.records import tell_unused, tuned_schedules
 from relaylab.codegen.operations.schedules import chosen_schedules
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.options import Executor, Runtime
@@ -97,8 +97,7 @@ def compile_main(
     except RelayError as error:
         if not tuned or not error.code.startswith("schedule."):
             raise
-        said = f"the records of tuning are not used: {error}"
-        warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=2)
+        tell_unused(f"the records of tuning are not used: {error}", stacklevel=3)
     return _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)
 
 

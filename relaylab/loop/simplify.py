@@ -20,6 +20,7 @@ from relaylab.loop.affine import (
     add_intervals,
     block_sizes,
     clip_interval,
+    join_intervals,
     scale_interval,
     split_block,
     split_multiples,
@@ -353,7 +354,7 @@ class Simplifier:
             return self.linear_bounds(self._linear[node])
         whole = _dtype_bounds(node.dtype)
         if op == "select":
-            found = min(sides[1][0], sides[2][0]), max(sides[1][1], sides[2][1])
+            found = join_intervals(sides[1], sides[2])
         elif op in INTERVAL_RULES:
             found = INTERVAL_RULES[op](*sides)
         else:

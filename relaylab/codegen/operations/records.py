@@ -152,7 +152,7 @@ def tuned_schedules(network: Network, target: CpuTarget) -> dict[Operation, Sche
     except RelayError as error:
         if named is not None:
             raise
-        _unused(f"the records of tuning are not used: {error}")
+        tell_unused(f"the records of tuning are not used: {error}")
         return {}
     if not best:
         return {}
@@ -170,9 +170,10 @@ def _steps(operation: Operation, text: str) -> Schedule | None:
             return schedule
     except RelayError as error:
         why = str(error)
-    _unused(f"the record of `{operation.name}` is not used: {why}")
+    tell_unused(f"the record of `{operation.name}` is not used: {why}")
     return None
 
 
-def _unused(said: str) -> None:
-    warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=4)
+def tell_unused(said: str, stacklevel: int = 4) -> None:
+    """Warn of records that a build leaves out."""
+    warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=stacklevel)

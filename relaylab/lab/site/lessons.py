@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import posixpath
 import re
@@ -22,6 +21,7 @@ from nbclient import NotebookClient
 from nbconvert.filters.ansi import strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from relaylab.lab.embed.block import data_uri
 from relaylab.lab.site.index import SearchEntry, shell
 from relaylab.support.errors import RelayValueError
 from relaylab.support.language import LANGUAGES
@@ -111,7 +111,7 @@ def _carried(image: re.Match[str], path: Path) -> str:
     kind = guess_type(file.name)[0] or ""
     if not kind.startswith("image/") or not file.is_file():
         return image[0]
-    return f'<img src="data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"'
+    return f'<img src="{data_uri(file.read_bytes(), kind)}"'
 
 
 def executed(path: Path) -> list[Cell]:
