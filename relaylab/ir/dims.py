@@ -379,12 +379,20 @@ def differ(a: Dim, b: Dim) -> bool:
     if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
         if type(a) is AnyDim or type(b) is AnyDim:
             return False
+        first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
         try:
-            first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
-            return first < other or first > other
+            return _never_zero(first - other) or first < other or first > other
         except UndecidedSize:
             return False
     return isinstance(a, int) and isinstance(b, int) and a != b
+
+
+def _never_zero(d: Dim | int) -> bool:
+    """Whether a number that is no multiple of all the others is added to them: twice a size is never 1."""
+    if not isinstance(d, SymbolicDim):
+        return d != 0
+    common = math.gcd(*(factor for monomial, factor in d.terms.items() if monomial))
+    return d.terms.get((), 0) % common != 0
 
 
 def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:

@@ -29,13 +29,13 @@ def broadcast_shapes(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...] | No
 
 
 def broadcast_dims(x: Dim, y: Dim) -> Dim | None:
-    """What two dimensions broadcast to: 1 gives way; an unknown one yields to a known one other than 1."""
+    """What two dimensions broadcast to: 1 gives way; an unknown one yields to one that is known not to be 1."""
     if x == y or (isinstance(y, int) and y == 1):
         return x
     if isinstance(x, int) and x == 1:
         return y
     if isinstance(x, AnyDim) and isinstance(y, AnyDim):
-        return AnyDim()
+        return x if differ(x, IntImm(1)) else y if differ(y, IntImm(1)) else AnyDim()
     if isinstance(x, AnyDim) or isinstance(y, AnyDim):
         return y if isinstance(x, AnyDim) else x
     return None

@@ -134,6 +134,83 @@ def test_one_operator_of_open_sizes(made, opset, feed):
         compare([got.numpy()], reference(proto, feed))
 
 
+def resized(by, mode="nearest", shape=(None, 3, "h", "w"), **attributes):
+    """Resize: of open images by factors, to the size of another one, or to a size that is an input."""
+    x, data = floats(1, 3, 3, 5)[(slice(None),) * len(shape) if len(shape) == 4 else (0,)], {}
+    feed, nodes, last = {"x": x}, [], ["x", "", "scales"]
+    if by == "other":
+        feed["other"], last[2:] = floats(1, 3, 7, 10), ["", "size"]
+        nodes += [node("Shape", ["other"], ["back"], start=2), node("Shape", ["x"], ["front"], end=2)]
+        nodes.append(node("Concat", ["front", "back"], ["size"], axis=0))
+    elif by == "input":
+        feed["size"], last[2:] = ints(1, 3, 4, 9), ["", "size"]
+    else:
+        data["scales"] = np.array(by, "float32")
+    shapes = {"x": shape, "other": (None, 3, "h2", "w2")}
+    return model(
+        [*nodes, node("Resize", last, ["y"], mode=mode, **attributes)], feed, ["y"], data, opset=18, shapes=shapes
+    ), feed
+
+
+RESIZED = {
+    "nearest": lambda: resized([1, 1, 2, 3], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+    "nearest half": lambda: resized([1, 1, 2, 2]),
+    "linear": lambda: resized([1, 1, 2, 4], "linear"),
+    "cubic": lambda: resized([1, 1, 3, 2], "cubic"),
+    "corners": lambda: resized([1, 1, 2, 2], "linear", coordinate_transformation_mode="align_corners"),
+    "batch": lambda: resized([1, 1, 1.5, 2.3], "linear", ("n", 3, 3, 5)),
+    "signal": lambda: resized([1, 1, 3], "linear", ("n", 3, "w")),
+    "other": lambda: resized("other", "linear"),
+    "other nearest": lambda: resized("other"),
+    "input": lambda: resized("input", "linear"),
+}
+
+
+@pytest.mark.parametrize("made", RESIZED.values(), ids=RESIZED)
+def test_images_of_open_sizes_are_resized(made):
+    proto, feed = made()
+    for executor in ("debug", "vm"):
+        got = relay.create_executor(executor, mod=imported(proto)).evaluate()(*feed.values())
+        compare([got.numpy()], reference(proto, feed))
+
+
+def test_pyramids_of_open_images():
+    """What is added, and joined, is of one size: twice a size is never 1, which would broadcast."""
+    x, w = floats(1, 2, 8, 12), floats(2, 2, 1, 1)
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], strides=[2, 2]),
+        node("Conv", ["a", "w"], ["b"], strides=[2, 2]),
+        node("Resize", ["b", "", "two"], ["c"]),
+        node("Add", ["a", "c"], ["d"]),
+        node("Resize", ["d", "", "two"], ["e"]),
+        node("Concat", ["x", "e"], ["y"], axis=1),
+    ]
+    proto = model(
+        nodes, {"x": x}, ["y"], {"w": w, "two": np.array([1, 1, 2, 2], "float32")}, shapes={"x": (1, 2, "h", "w")}
+    )
+    mod = imported(proto)
+    assert "?" not in str(mod["main"].ret_type)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    for image in (x, floats(1, 2, 4, 4)):
+        compare([machine.invoke("main", image).numpy()], reference(proto, {"x": image}))
+    with pytest.raises(RelayError):
+        machine.invoke("main", floats(1, 2, 5, 4))
+
+
+@pytest.mark.parametrize("mode", [{"antialias": 1}, {"coordinate_transformation_mode": "half_pixel_symmetric"}, {}])
+def test_resizes_that_need_sizes_say_so(mode):
+    with pytest.raises(RelayError, match="the shape must be known here"):
+        imported(resized([1, 1, 2, 2] if mode else [1, 1, 1.5, 2], "linear", **mode)[0])
+
+
+def test_question_marks_and_negative_sizes_are_no_names():
+    proto = model([node("Relu", ["x"], ["y"])], {"x": floats(1, 2, 3)}, ["y"], shapes={"x": (-1, "?", "?")})
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    mod = imported(proto)
+    for shape in ((1, 2, 3), (4, 5, 6)):
+        assert relay.create_executor("vm", mod=mod).evaluate()(floats(*shape)).shape == shape
+
+
 def test_one_name_is_one_size():
     proto = model(
         [node("Add", ["a", "b"], ["y"])], dict.fromkeys("ab", floats(3)), ["y"], shapes=dict.fromkeys("ab", ["n"])

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
 
+UNNAMED = ("", "?", "-1", "None")
+"""What stands for a name where a size has none: two of them are two sizes."""
+
 _UNPACKS = {"DequantizeLinear", "GatherBlockQuantized"}
 """Operators that know integers smaller than a byte as int8."""
 
@@ -138,7 +141,7 @@ class OnnxImporter:
         for axis, d in enumerate(dims):
             if type(d) is AnyDim:
                 name = said[axis].dim_param if len(said) == len(dims) else ""
-                name = name or f"{info.name}_{axis}"
+                name = f"{info.name}_{axis}" if name in UNNAMED else name
                 dims[axis] = self.sizes.setdefault(name, SizeVar("".join(c if c.isalnum() else "_" for c in name)))
         return TensorType(dims, t.dtype)
 

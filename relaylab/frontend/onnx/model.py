@@ -175,7 +175,8 @@ def type_of(info: ValueInfoProto, shape: Iterable[int | AnyDim] | None = None, d
 
 
 def _dim(dim: TensorShapeProto.Dimension, what: str) -> int | AnyDim:
-    if not dim.HasField("dim_value"):
+    """Some exporters write -1 for what is open."""
+    if not dim.HasField("dim_value") or dim.dim_value == -1:
         return AnyDim()
     if dim.dim_value < 0:
         raise RelayValueError(

@@ -46,9 +46,9 @@ def followed(g: Graph, node: OnnxNode, ins: Sequence[Any], symbols: Sequence[Val
 
 
 def objects(values: Sequence[Any]) -> Values:
-    """A vector of sizes; plain numbers are ints."""
+    """A vector of sizes; plain numbers are ints, and `Any` stays."""
     out = np.empty(len(values), object)
-    out[:] = [v if isinstance(v, SymbolicDim) else int(v) for v in values]
+    out[:] = [v if isinstance(v, AnyDim) else int(v) for v in values]
     return out
 
 

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.op import image
+from relaylab.support.errors import RelayValueError
 
 METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 MODES = (
     "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
     "half_pixel_symmetric",
 )  # fmt: skip
+IMAGES = {3: image.resize1d, 4: image.resize2d, 5: image.resize3d}
 ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -39,7 +41,7 @@ def _scaled(g: Graph, node: OnnxNode, x: Expr, scales: Sequence[float]) -> Expr:
     """The first form of resizing: positions are scaled, nearest is the one before, or behind in a smaller image."""
     method = METHODS[node.choice("mode", "nearest", tuple(METHODS))]
     _check_scales(node, scales, g.rank(x))
-    target = [int(np.floor(n * s)) for n, s in zip(g.shape(x), scales)]
+    target = [_times(g, x, n, s) for n, s in zip(g.dims(x), scales)]
     return resized(g, node, x, target, scales, method, "asymmetric", "before")
 
 
@@ -54,40 +56,83 @@ def resize(
 ) -> Expr:
     mode = node.choice("coordinate_transformation_mode", "half_pixel", MODES)
     method = METHODS[node.choice("mode", "nearest", tuple(METHODS))]
+    rounding = node.choice("nearest_mode", "round_prefer_floor", ROUNDING)
     axes = g.axes(node.ints("axes") or range(g.rank(x)), g.rank(x))
-    factors, target = _target(g, node, x, scales, sizes, axes)
+    scales, sizes = (None if v is None or g.dims(v) == (0,) else v for v in (scales, sizes))
     region = _region(g, roi, axes, g.rank(x)) if mode == "tf_crop_and_resize" else None
-    return resized(
-        g, node, x, target, factors, method, mode, node.choice("nearest_mode", "round_prefer_floor", ROUNDING), region
-    )
+    if (scales is None) == (sizes is None):
+        raise _unclear(node)
+    if scales is not None:
+        factors, target = _by_scales(g, node, x, g.known(scales, "scales").tolist(), axes)
+    elif sizes is not None and (wanted := g.sizes(sizes)) is not None:
+        factors, target = _by_sizes(g, node, x, wanted, axes)
+    else:
+        return _to_values(g, node, x, sizes, axes, method, mode, rounding)
+    return resized(g, node, x, target, factors, method, mode, rounding, region)
 
 
-def _target(
-    g: Graph, node: OnnxNode, x: Expr, scales: Expr | None, sizes: Expr | None, axes: list[int]
-) -> tuple[list[float], list[int]]:
+def _unclear(node: OnnxNode) -> RelayValueError:
+    return node.error("either scales or sizes must be given, for all axes", code="import.shape")
+
+
+def _by_scales(
+    g: Graph, node: OnnxNode, x: Expr, scales: Sequence[float], axes: list[int]
+) -> tuple[list[float], list[Any]]:
     """How much each axis grows, and its new extent."""
-    shape = g.shape(x)
-    given = [
-        None if v is None or g.shape(v) == (0,) else g.known(v, w).tolist()
-        for v, w in ((scales, "scales"), (sizes, "sizes"))
-    ]
-    if (given[0] is None) == (given[1] is None) or len(given[0] or given[1] or ()) != len(axes):
-        raise node.error("either scales or sizes must be given, for all axes", code="import.shape")
-    factors, target = [1.0] * len(shape), list(shape)
-    policy = node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
-    if given[1] is not None:
-        wanted = dict(zip(axes, map(int, given[1])))
-        ratios = [wanted[a] / max(shape[a], 1) for a in axes]
-        if policy != "stretch":
-            ratio = (min if policy == "not_larger" else max)(ratios)
-            ratios, wanted = [ratio] * len(axes), {a: int(np.floor(shape[a] * ratio + 0.5)) for a in axes}
-        for a, ratio in zip(axes, ratios):
-            factors[a], target[a] = ratio, wanted[a]
-        return factors, target
-    _check_scales(node, given[0] or (), len(axes))
-    for a, factor in zip(axes, given[0] or ()):
-        factors[a], target[a] = factor, int(np.floor(shape[a] * np.float32(factor)))
+    if len(scales) != len(axes):
+        raise _unclear(node)
+    _check_scales(node, scales, len(axes))
+    target = list(g.dims(x))
+    factors = [1.0] * len(target)
+    for a, factor in zip(axes, scales):
+        factors[a], target[a] = factor, _times(g, x, target[a], np.float32(factor))
     return factors, target
+
+
+def _times(g: Graph, x: Expr, extent: Any, factor: float) -> Any:
+    """An extent times a factor, rounded down; one that is open keeps its name if the factor is whole."""
+    if factor == 1:
+        return extent
+    if not is_open(extent):
+        return int(np.floor(extent * factor))
+    if factor != int(factor) or type(extent) is AnyDim:
+        g.shape(x)  # refuses what is open
+    return extent * int(factor)
+
+
+def _by_sizes(g: Graph, node: OnnxNode, x: Expr, sizes: list[Any], axes: list[int]) -> tuple[list[float], list[Any]]:
+    """As `_by_scales`, of extents that are given; what an open axis grows by is known when the program runs."""
+    if len(sizes) != len(axes):
+        raise _unclear(node)
+    shape, target = g.dims(x), list(g.dims(x))
+    factors = [1.0] * len(shape)
+    policy = node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    ratios = [0.0 if is_open(n) or is_open(shape[a]) else n / max(shape[a], 1) for n, a in zip(sizes, axes)]
+    if policy != "stretch":
+        if any(map(is_open, sizes)):
+            raise node.error(f"sizes that are known when it runs only, and {policy}", "import.dynamic", g.remedy)
+        ratios = [(min if policy == "not_larger" else max)(ratios)] * len(axes)
+        sizes = [int(np.floor(g.shape(x)[a] * ratios[0] + 0.5)) for a in axes]
+    for a, n, ratio in zip(axes, sizes, ratios):
+        factors[a], target[a] = ratio, n
+    return factors, target
+
+
+def _to_values(
+    g: Graph, node: OnnxNode, x: Expr, sizes: Expr, axes: list[int], method: str, mode: str, rounding: str
+) -> Expr:
+    """Images of a size that is computed when the program runs."""
+    how, direct = _manner(node, method, mode, rounding)
+    if (
+        g.rank(x) != 4
+        or axes not in ([2, 3], [0, 1, 2, 3])
+        or not direct
+        or node.get("keep_aspect_ratio_policy", "stretch") != "stretch"
+    ):
+        g.known(sizes, "sizes")  # refuses what is not known
+    spatial = op.strided_slice(sizes, [len(axes) - 2], [len(axes)], [1])
+    out = image.resize2d(x, spatial, **how)
+    return out if len(axes) == 2 else op.reshape(out, sizes)  # an error where it asks for another batch, or channels
 
 
 def _region(g: Graph, roi: Expr | None, axes: list[int], rank: int) -> list[float]:
@@ -102,7 +147,7 @@ def resized(
     g: Graph,
     node: OnnxNode,
     x: Expr,
-    target: list[int],
+    target: list[Any],
     factors: Sequence[float],
     method: str,
     mode: str,
@@ -110,42 +155,47 @@ def resized(
     region: list[float] | None = None,
 ) -> Expr:
     """`x` with some axes resampled: by Relay's operator for images where it says the same, else by matrices."""
-    shape, rank = g.shape(x), g.rank(x)
+    shape, rank = g.dims(x), g.rank(x)
     moving = [a for a in range(rank) if target[a] != shape[a] or (region is not None and a >= 2)]
-    alpha, exclude = node.get("cubic_coeff_a", -0.75), node.get("exclude_outside", 0)
-    fill, antialias = node.get("extrapolation_value", 0.0), bool(node.get("antialias", 0))
+    how, direct = _manner(node, method, mode, rounding)
     if not moving:
         return x
-    if any(not shape[a] for a in moving):
+    if any(not is_open(shape[a]) and not shape[a] for a in moving):
         raise node.error(f"{g.tensor(x)} has nothing to make {target} of", code="import.shape")
-    exact = all(abs(shape[a] * factors[a] - target[a]) < 1e-3 for a in moving) or mode == "tf_crop_and_resize"
-    if (
-        rank == 4
-        and min(moving) >= 2
-        and exact
-        and not antialias
-        and mode != "half_pixel_symmetric"
-        and method != "nearest_neighbor"
-    ):
-        roi: dict[str, Any] = {} if region is None else {"roi": [region[2], region[3], region[6], region[7]]}
-        return image.resize2d(
-            x,
-            target[2:],
-            method=method,
-            coordinate_transformation_mode=mode,
-            rounding_method="",
-            cubic_alpha=alpha,
-            cubic_exclude=exclude,
-            extrapolation_value=fill,
-            **roi,
-        )
+    unknown = [a for a in moving if is_open(shape[a]) or is_open(target[a])]
+    direct = direct and (
+        mode == "tf_crop_and_resize"
+        or all(a in unknown or abs(shape[a] * factors[a] - target[a]) < 1e-3 for a in moving)
+    )
+    if region is not None:
+        how["roi"] = [*region[2:rank], *region[rank + 2 :]]
+    if direct and min(moving) >= 2 and rank in ((4,) if region or not unknown else IMAGES):
+        if unknown or method != "nearest_neighbor":
+            return IMAGES[rank](x, target[2:], **how)
+    if unknown:
+        g.shape(x)  # refuses what is open
+    fill = how["extrapolation_value"]
+    rest = how["cubic_alpha"], bool(how["cubic_exclude"]), bool(node.get("antialias", 0))
     outside = fill if mode == "tf_crop_and_resize" else None
     for a in moving:
         node.bound(shape[a], target[a])
         first, last = (0.0, 1.0) if region is None else (region[a], region[rank + a])
         axis = ResampledAxis(shape[a], target[a], factors[a], first, last)
-        x = along(g, x, a, *matrix(axis, method, mode, rounding, alpha, bool(exclude), antialias, outside), fill)
+        x = along(g, x, a, *matrix(axis, method, mode, rounding, *rest, outside), fill)
     return x
+
+
+def _manner(node: OnnxNode, method: str, mode: str, rounding: str) -> tuple[dict[str, Any], bool]:
+    """The attributes of Relay's operators for images, and whether they say it all."""
+    how = {
+        "method": method,
+        "coordinate_transformation_mode": mode,
+        "rounding_method": {"before": "floor"}.get(rounding, rounding) if method == "nearest_neighbor" else "",
+        "cubic_alpha": node.get("cubic_coeff_a", -0.75),
+        "cubic_exclude": node.get("exclude_outside", 0),
+        "extrapolation_value": node.get("extrapolation_value", 0.0),
+    }
+    return how, not node.get("antialias", 0) and mode != "half_pixel_symmetric"
 
 
 def along(g: Graph, x: Expr, a: int, weights: np.ndarray, beyond: np.ndarray, fill: float) -> Expr:
