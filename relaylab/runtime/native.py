@@ -52,7 +52,9 @@ class Linker:
         self.llvm = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        self.jit = llvm.create_lljit_compiler()
+        # JITLink lays the sections of an object side by side; the older linker may find places for them that are
+        # further apart than code reaches (2 GB, in a process that maps much), and then ends the process
+        self.jit = llvm.create_lljit_compiler(use_jit_link=True)
         self.numbers = itertools.count()
         self.entries: dict[tuple[bytes, str], tuple[Library, int]] = {}
 

@@ -181,6 +181,39 @@ print(wrong)
     assert out == "[]"
 
 
+FAR = """
+import ctypes
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.jit import emit_object
+from relaylab.runtime.native import linker
+values = ", ".join(f"float {k % 777}.0" for k in range(100_000))
+text = f'''
+@table = internal constant [100000 x float] [{values}]
+define float @get(i64 %i) {{
+  %at = getelementptr [100000 x float], ptr @table, i64 0, i64 %i
+  %value = load float, ptr %at
+  ret float %value
+}}'''
+code, link = emit_object(text, CpuTarget.parse()), linker().link
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+hole = 40 * 4096  # room for the code and not for the table
+holes = [libc.mmap(None, hole, 3, 0x22, -1, 0) for _ in range(20_000)]
+libc.mmap(None, 64 << 30, 0, 0x4022, -1, 0)  # reserved, without memory
+for at in holes[::2]:
+    libc.munmap(at, hole)
+library = link((code,), {"get"})
+print(ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_int64)(library["get"])(5))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for addresses")
+def test_code_and_constants_lie_close_however_much_is_mapped() -> None:
+    assert run(FAR) == "5.0"
+
+
 @pytest.mark.parametrize("text", ["0", "-2", "many", "9" * 6000, "2.0", "0x2"])
 def test_a_number_of_threads_that_is_none(text: str) -> None:
     out = run(
