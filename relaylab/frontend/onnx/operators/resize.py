@@ -14,6 +14,7 @@ from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir.dims import SymbolicDim
 from relaylab.op import image
 from relaylab.support.errors import RelayValueError
 
@@ -60,11 +61,11 @@ def resize(
     axes = g.axes(node.ints("axes") or range(g.rank(x)), g.rank(x))
     scales, sizes = (None if v is None or g.dims(v) == (0,) else v for v in (scales, sizes))
     region = _region(g, roi, axes, g.rank(x)) if mode == "tf_crop_and_resize" else None
-    if (scales is None) == (sizes is None):
-        raise _unclear(node)
-    if scales is not None:
+    if scales is not None and sizes is None:
         factors, target = _by_scales(g, node, x, g.known(scales, "scales").tolist(), axes)
-    elif sizes is not None and (wanted := g.sizes(sizes)) is not None:
+    elif sizes is None or scales is not None:
+        raise _unclear(node)
+    elif (wanted := g.sizes(sizes)) is not None:
         factors, target = _by_sizes(g, node, x, wanted, axes)
     else:
         return _to_values(g, node, x, sizes, axes, method, mode, rounding)
@@ -85,19 +86,18 @@ def _by_scales(
     target = list(g.dims(x))
     factors = [1.0] * len(target)
     for a, factor in zip(axes, scales):
-        factors[a], target[a] = factor, _times(g, x, target[a], np.float32(factor))
+        factors[a], target[a] = factor, _times(g, x, target[a], float(np.float32(factor)))
     return factors, target
 
 
-def _times(g: Graph, x: Expr, extent: Any, factor: float) -> Any:
+def _times(g: Graph, x: Expr, extent: int | AnyDim, factor: float) -> int | AnyDim:
     """An extent times a factor, rounded down; one that is open keeps its name if the factor is whole."""
     if factor == 1:
         return extent
-    if not is_open(extent):
-        return int(np.floor(extent * factor))
-    if factor != int(factor) or type(extent) is AnyDim:
-        g.shape(x)  # refuses what is open
-    return extent * int(factor)
+    if isinstance(extent, SymbolicDim) and factor == int(factor):
+        return extent * int(factor)
+    known = extent if isinstance(extent, int) else g.shape(x)[0]  # which refuses what is open
+    return int(np.floor(known * factor))
 
 
 def _by_sizes(g: Graph, node: OnnxNode, x: Expr, sizes: list[Any], axes: list[int]) -> tuple[list[float], list[Any]]:
