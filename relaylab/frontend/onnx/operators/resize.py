@@ -86,11 +86,11 @@ def _by_scales(
     target = list(g.dims(x))
     factors = [1.0] * len(target)
     for a, factor in zip(axes, scales):
-        factors[a], target[a] = factor, _times(g, x, target[a], float(np.float32(factor)))
+        factors[a], target[a] = factor, _times(g, x, target[a], np.float32(factor))
     return factors, target
 
 
-def _times(g: Graph, x: Expr, extent: int | AnyDim, factor: float) -> int | AnyDim:
+def _times(g: Graph, x: Expr, extent: int | AnyDim, factor: float | np.float32) -> int | AnyDim:
     """An extent times a factor, rounded down; one that is open keeps its name if the factor is whole."""
     if factor == 1:
         return extent
