@@ -158,7 +158,7 @@ RESIZED = {
     "linear": lambda: resized([1, 1, 2, 4], "linear"),
     "cubic": lambda: resized([1, 1, 3, 2], "cubic"),
     "corners": lambda: resized([1, 1, 2, 2], "linear", coordinate_transformation_mode="align_corners"),
-    "batch": lambda: resized([1, 1, 1.5, 2.6], "linear", ("n", 3, 3, 5)),
+    "batch": lambda: resized([1, 1, 1.5, 2.3], "linear", ("n", 3, 3, 5)),
     "signal": lambda: resized([1, 1, 3], "linear", ("n", 3, "w")),
     "other": lambda: resized("other", "linear"),
     "other nearest": lambda: resized("other"),
