@@ -243,6 +243,28 @@ def test_an_open_batch_stays_open() -> None:
         compare(run(mod, params, [x], "vm"), wanted(model, [x]), 3e-5)
 
 
+RESIZED = {
+    "nearest": lambda x, y: F.interpolate(x, scale_factor=(3, 1.7)), "linear": lambda x, y: F.interpolate(x, scale_factor=2, mode="bilinear"),
+    "cubic": lambda x, y: F.interpolate(x, scale_factor=(2, 3), mode="bicubic"), "exact": lambda x, y: F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+    "to another": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bilinear", align_corners=True), "nearest to another": lambda x, y: F.interpolate(x, y.shape[-2:]),
+    "to parts": lambda x, y: F.interpolate(x, (y.shape[-2] // 2 + 3, 7), mode="bicubic"), "signal": lambda x, y: F.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", RESIZED.values(), ids=RESIZED)
+def test_images_of_open_sizes_are_resized(function) -> None:
+    def model(x, y):
+        return function(x, y) + y.sum() * 0
+
+    free = torch.export.Dim.DYNAMIC
+    sizes = {2: free, 3: free}
+    exported = program(Wrapped(model), r(1, 3, 5, 6), r(1, 3, 9, 13), dynamic=((sizes, sizes),))
+    mod, params = relay.frontend.from_pytorch(exported)
+    for shape, other in ((4, 3), (82, 94)), ((7, 2), (3, 110)):
+        inputs = [r(1, 3, *shape, seed=shape[0]), r(1, 3, *other)]
+        compare(run(mod, params, inputs, "vm"), wanted(Wrapped(model), inputs), 3e-6)
+
+
 def test_strides_are_known_where_sizes_are_open() -> None:
     free = torch.export.Dim.DYNAMIC
     for function in (lambda x: x * x.stride(0), lambda x: x + x.stride(-2), lambda x: x.flatten(1) * x.stride(0)):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from relaylab import op
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.operators.resize import along
-from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
 from relaylab.op import image
+
+
+def _open(g: TorchGraph, node: AtenNode, x: Expr) -> bool:
+    """Whether what the spatial axes have, or are to have, is known only when the program runs."""
+    return not all(isinstance(n, int) for n in (*g.dims(x)[2:], *node.sizes[2:]))
 
 
 def _extents(g: TorchGraph, node: AtenNode, x: Expr) -> tuple[list[int], list[int]]:
@@ -25,15 +31,29 @@ def _extents(g: TorchGraph, node: AtenNode, x: Expr) -> tuple[list[int], list[in
     return found, target
 
 
-def _resized(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | None, method: str, mode: str) -> Expr:
+def _targets(g: TorchGraph, x: Expr, size: object, factors: Sequence[float] | None) -> list[Operand]:
+    """What the spatial axes are to have: numbers, or expressions."""
+    if factors is None:
+        return cast("list[Operand]", size)
+    found = [g.to(g.size(x, k + 2), "float64") for k in range(len(factors))]
+    return [op.cast(op.floor(op.multiply(n, g.const(f, n))), "int64") for n, f in zip(found, factors)]
+
+
+def _resized(
+    g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None, method: str, mode: str
+) -> Expr:
     """Each spatial axis resampled; torch reads by the factor that it was given, also if it does not divide."""
+    how = {"method": method, "coordinate_transformation_mode": mode, "rounding_method": "", "cubic_alpha": -0.75}
+    if _open(g, node, x) and g.rank(x) < 5 and all(f == int(f) for f in factors or ()):
+        targets = _targets(g, x, size, factors)
+        if g.rank(x) == 4:
+            return image.resize2d(x, g.sizes(targets), **how)
+        return op.squeeze(image.resize2d(op.expand_dims(x, 2), g.sizes([1, *targets]), **how), axis=[2])
     extents, target = _extents(g, node, x)
     scales = [f if factors else t / n for f, t, n in zip(factors or target, target, extents)]
     exact = all(abs(n * s - t) < 1e-6 for n, s, t in zip(extents, scales, target))
     if len(target) == 2 and exact:
-        return image.resize2d(
-            x, target, method=method, coordinate_transformation_mode=mode, rounding_method="", cubic_alpha=-0.75
-        )
+        return image.resize2d(x, target, **how)
     for k, (n, t, s) in enumerate(zip(extents, target, scales)):
         if n != t or (s != 1 and method == "cubic"):  # linear, torch copies an axis that keeps its extent
             weights, beyond = matrix(ResampledAxis(n, t, s), method, mode, "", -0.75, False, False, None)
@@ -41,8 +61,12 @@ def _resized(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | 
     return x
 
 
-def _nearest(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | None, shift: float) -> Expr:
+def _nearest(
+    g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None, shift: float
+) -> Expr:
     """Places in the float32 that torch computes them in."""
+    if _open(g, node, x):
+        return _open_nearest(g, x, _targets(g, x, size, factors), factors, shift)
     copied = not shift and g.rank(x) == 4  # torch copies an axis of an image that keeps its extent
     for k, (n, t) in enumerate(zip(*_extents(g, node, x))):
         step = np.float32(1 / factors[k]) if factors else np.float32(n) / np.float32(t)
@@ -52,14 +76,28 @@ def _nearest(g: TorchGraph, node: AtenNode, x: Expr, factors: Sequence[float] | 
     return x
 
 
+def _open_nearest(
+    g: TorchGraph, x: Expr, targets: Sequence[Operand], factors: Sequence[float] | None, shift: float
+) -> Expr:
+    """The same places, computed when the program runs: exactly, then rounded as float32 products are."""
+    for k, target in enumerate(targets):
+        n, t = g.to(g.size(x, k + 2), "int64"), g.to(target, "int64")
+        step = g.const(1 / factors[k], "float32") if factors else op.divide(*(op.cast(v, "float32") for v in (n, t)))
+        at = op.cast(op.arange(g.const(0, "int64"), t, g.const(1, "int64"), dtype="int64"), "float64")
+        at = op.multiply(op.add(at, g.const(shift, at)), op.cast(step, "float64"))
+        at = op.cast(op.cast(at, "float32"), "int64")
+        x = op.take(x, op.minimum(at, op.subtract(n, g.const(1, n))), axis=k + 2)
+    return x
+
+
 @converts("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec")
 def nearest(g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None = None) -> Expr:
-    return _nearest(g, node, x, factors, 0)
+    return _nearest(g, node, x, size, factors, 0)
 
 
 @converts(*(f"_upsample_nearest_exact{n}d.vec" for n in (1, 2, 3)))
 def nearest_exact(g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None = None) -> Expr:
-    return _nearest(g, node, x, factors, 0.5)
+    return _nearest(g, node, x, size, factors, 0.5)
 
 
 @converts("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec")
@@ -67,7 +105,7 @@ def linear(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
     factors = None if corners else factors
-    return _resized(g, node, x, factors, "linear", "align_corners" if corners else "half_pixel")
+    return _resized(g, node, x, size, factors, "linear", "align_corners" if corners else "half_pixel")
 
 
 @converts("upsample_bicubic2d.vec")
@@ -75,7 +113,7 @@ def cubic(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
     factors = None if corners else factors
-    return _resized(g, node, x, factors, "cubic", "align_corners" if corners else "half_pixel")
+    return _resized(g, node, x, size, factors, "cubic", "align_corners" if corners else "half_pixel")
 
 
 def _given(scales: Sequence[float | None]) -> list[float] | None:

@@ -1,4 +1,4 @@
-"""Sizes that are computed: numbers where they are known, else scalar expressions of type int64."""
+"""Sizes that are computed: numbers where they are known, else scalar expressions of int64 (of float64: quotients)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Expr, Expr], Any]]]
     "add": (operator.add, op.add), "sub": (operator.sub, op.subtract), "mul": (operator.mul, op.multiply),
     "floordiv": (operator.floordiv, op.floor_divide), "mod": (operator.mod, op.floor_mod),
     "sym_max": (max, op.maximum), "sym_min": (min, op.minimum),
+    "truediv": (operator.truediv, op.divide),
     "eq": (operator.eq, op.equal), "ne": (operator.ne, op.not_equal), "lt": (operator.lt, op.less),
     "le": (operator.le, op.less_equal), "gt": (operator.gt, op.greater), "ge": (operator.ge, op.greater_equal),
 }  # fmt: skip
@@ -49,8 +50,26 @@ def _enter(name: str, plain: Callable[[Any, Any], Any], build: Callable[[Expr, E
     @converts(f"operator.{name}")
     def compute(g: TorchGraph, node: AtenNode, a: Operand, b: Operand) -> Operand:
         if isinstance(a, Expr) or isinstance(b, Expr):
-            return build(g.to(a, "int64"), g.to(b, "int64"))
+            real = name == "truediv" or any(_is_real(g, v) for v in (a, b))
+            return build(*(g.to(v, "float64" if real else "int64") for v in (a, b)))
         return plain(a, b)
+
+
+def _is_real(g: TorchGraph, x: Operand) -> bool:
+    return g.dtype(x) == "float64" if isinstance(x, Expr) else isinstance(x, float)
+
+
+@converts("operator.sym_float")
+def real(g: TorchGraph, node: AtenNode, a: Operand) -> Operand:
+    return g.to(a, "float64") if isinstance(a, Expr) else float(a)
+
+
+@converts("operator.trunc", "operator.floor", "operator.ceil", "operator.sym_int")
+def whole(g: TorchGraph, node: AtenNode, a: Operand) -> Operand:
+    word = node.name.split(".")[-1].replace("sym_int", "trunc")
+    if not isinstance(a, Expr):
+        return getattr(math, word)(a)
+    return op.cast(getattr(op, word)(a), "int64") if _is_real(g, a) else a
 
 
 for _name, (_plain, _build) in BINARY.items():
