@@ -78,7 +78,13 @@ _add(
     resnet_3d.get_workload,
     {"image_shape": (3, 4, 32, 32), "num_classes": 10},
 )
-_add("mobilenet", "depthwise separable convolutions, 224x224 images", mobilenet.get_workload, _SMALL_IMAGE)
+_add(
+    "mobilenet",
+    "depthwise separable convolutions, 224x224 images",
+    mobilenet.get_workload,
+    _SMALL_IMAGE,
+    num_classes=10,
+)
 _add("squeezenet", "SqueezeNet 1.0", squeezenet.get_workload, _SMALL_IMAGE, version="1.0")
 _add("squeezenet1.1", "SqueezeNet 1.1", squeezenet.get_workload, _SMALL_IMAGE, version="1.1")
 for _n in (11, 13, 16, 19):

@@ -86,11 +86,15 @@ def load_image_color(test_image: str | Path) -> np.ndarray:
     return convert_image(_pixels(test_image))
 
 
+def fitted(w: int, h: int, width: int, height: int) -> tuple[int, int]:
+    """The largest size of the proportions w : h within width x height, in whole pixels."""
+    return (width, max(1, h * width // w)) if width * h < height * w else (max(1, w * height // h), height)
+
+
 def letterbox(image: np.ndarray, width: int, height: int) -> np.ndarray:
     """(C, H, W) scaled to fit into (C, height, width) with its proportions kept; the rest is 0.5."""
     _, h, w = image.shape
-    scale = min(width / w, height / h)
-    new_w, new_h = max(1, int(w * scale)), max(1, int(h * scale))
+    new_w, new_h = fitted(w, h, width, height)
     out = np.full((image.shape[0], height, width), 0.5, image.dtype)
     top, left = (height - new_h) // 2, (width - new_w) // 2
     out[:, top : top + new_h, left : left + new_w] = resize(image, new_w, new_h)

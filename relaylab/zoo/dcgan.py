@@ -54,8 +54,8 @@ def get_net(
     dtype: str = "float32",
 ) -> Function:
     """The network as a function of its input and parameters; images are 64x64."""
-    if oshape[-2:] != (64, 64) and oshape[:2] != (64, 64):
-        raise RelayValueError("Only support 64x64 image", code="zoo.image-size")
+    if len(oshape) != 3 or tuple(oshape[1:]) != (64, 64):  # channels first in every layout, as in the reference
+        raise RelayValueError("Only support 64x64 image", code="zoo.image-size", help="oshape=(channels, 64, 64)")
     code = var("data", shape=(batch_size, random_len), dtype=dtype) if code is None else code
     net = nn.relu(nn.dense(code, var("dense_weight"), units=4 * 4 * ngf * 8))
     net = reshape(net, newshape=(-1, ngf * 8, 4, 4))
@@ -63,7 +63,7 @@ def get_net(
         net = transpose(net, axes=(0, 2, 3, 1))
     for prefix, channels, size in (("g2", ngf * 4, 8), ("g3", ngf * 2, 16), ("g4", ngf, 32)):
         net = deconv2d_bn_relu(net, prefix, (channels, size, size), layout)
-    net = tanh(deconv2d(net, oshape[-3:], layout, "g5_deconv"))
+    net = tanh(deconv2d(net, oshape, layout, "g5_deconv"))
     return Function(free_vars(net), net)
 
 

@@ -72,7 +72,7 @@ class Xavier(Initializer):
         self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
 
     def _init_weight(self, name: str, arr: np.ndarray) -> None:
-        scale = math.sqrt(self.magnitude / self._factor(name, arr.shape))
+        scale = math.sqrt(self.magnitude / max(self._factor(name, arr.shape), 1))  # 0 of an empty array
         if self.rnd_type == "uniform":
             arr[:] = np.random.uniform(-scale, scale, size=arr.shape)
         elif self.rnd_type == "gaussian":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relaylab.ir.expr import Call, Function, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.leaves import var
 from relaylab.ir.module import IRModule
@@ -10,6 +10,7 @@ from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import TensorType, TupleType
 from relaylab.op import add, multiply, sigmoid, split, tanh, zeros
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
 from relaylab.zoo.init import create_workload
 
@@ -46,7 +47,9 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
     sb = ScopeBuilder()
     initial = sb.let(("zeros", state), zeros((batch_size, num_hidden), dtype))
     states = sb.let(("init_states", TupleType([state, state])), Tuple([initial, initial]))
-    out = None
+    if iterations < 1:
+        raise RelayValueError(f"{iterations} steps are none", code="zoo.length", help="take one or more")
+    out: Expr = initial
     for i in range(iterations):
         inputs = Var("data", state)
         weights = [var(f"{part}_{i}_{kind}") for part in ("i2h", "h2h") for kind in ("weight", "bias")]
@@ -54,7 +57,7 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
         call = sb.let(f"call_{i}", Call(cell, [inputs, states, *weights]))
         out = sb.let(f"out_{i}", TupleGetItem(call, 0))
         states = sb.let(f"states_{i}", TupleGetItem(call, 1))
-    sb.ret(out if out is not None else initial)
+    sb.ret(out)
     net = sb.get()
     return Function(free_vars(net), net)
 

@@ -103,7 +103,7 @@ def mobile_net(
 
 def get_workload(
     batch_size: int = 1,
-    num_classes: int = 10,
+    num_classes: int = 1000,
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
     layout: str = "NCHW",

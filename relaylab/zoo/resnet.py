@@ -125,11 +125,11 @@ def resnet(
 def plan(num_layers: int, height: int) -> dict[str, Any]:
     """Units, stages, channels and kind of unit of the ResNet with that many layers for images of that height."""
     if height <= 28:
-        if (num_layers - 2) % 9 == 0 and num_layers >= 164:
+        if num_layers in range(164, 10**6, 9):
             return dict(
                 units=[(num_layers - 2) // 9] * 3, num_stages=3, filter_list=[16, 64, 128, 256], bottle_neck=True
             )
-        if (num_layers - 2) % 6 == 0 and num_layers < 164:
+        if num_layers in range(2, 164, 6):
             return dict(
                 units=[(num_layers - 2) // 6] * 3, num_stages=3, filter_list=[16, 16, 32, 64], bottle_neck=False
             )
@@ -158,6 +158,7 @@ def get_net(
     **kwargs: object,
 ) -> Function:
     """The network as a function of its input and parameters."""
+    layers.conv_kernel_layout(layout)  # refuses a layout that has none
     shape = plan(num_layers, image_shape[layout.index("H") - 1])
     return build(num_classes=num_classes, data_shape=(batch_size, *image_shape), layout=layout, dtype=dtype, **shape)
 

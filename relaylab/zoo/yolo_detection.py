@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.zoo.darknet import fitted
+
 Box = namedtuple("Box", ["x", "y", "w", "h"])
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def _decode(layer: dict[str, Any], in_shape: Sequence[int], relative: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _decode(layer: dict[str, Any], in_shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Boxes (n, 4), objectness (n,) and class scores (n, classes) of one output layer.
 
     `layer` has `output` (anchors * (5 + classes), h, w) and `biases`; a "Yolo" layer has a `mask` of anchors.
@@ -27,7 +25,7 @@ def _decode(layer: dict[str, Any], in_shape: Sequence[int], relative: int) -> tu
     cells = out.reshape(len(anchors), -1, h, w)
     rows, cols = np.mgrid[0:h, 0:w]
     x, y = (cells[:, 0] + cols) / w, (cells[:, 1] + rows) / h
-    per = (in_shape[1], in_shape[0]) if layer.get("type", "Yolo") == "Yolo" else (w, h)
+    per = in_shape if layer.get("type", "Yolo") == "Yolo" else (w, h)
     bw = np.exp(cells[:, 2]) * anchors[:, 0, None, None] / per[0]
     bh = np.exp(cells[:, 3]) * anchors[:, 1, None, None] / per[1]
     boxes = np.stack([x, y, bw, bh], -1).reshape(-1, 4)
@@ -35,9 +33,8 @@ def _decode(layer: dict[str, Any], in_shape: Sequence[int], relative: int) -> tu
 
 
 def _unletterbox(boxes: np.ndarray, in_shape: Sequence[int], im_shape: Sequence[int]) -> np.ndarray:
-    """Boxes relative to the image instead of to the letter-boxed input (both given as height, width)."""
-    scale = min(in_shape[0] / im_shape[0], in_shape[1] / im_shape[1])
-    fit = np.array([im_shape[1] * scale / in_shape[1], im_shape[0] * scale / in_shape[0]])
+    """Boxes relative to the image instead of to the letter-boxed input."""
+    fit = np.divide(fitted(*im_shape, *in_shape), in_shape)
     boxes = boxes.copy()
     boxes[:, :2] = (boxes[:, :2] - (1 - fit) / 2) / fit
     boxes[:, 2:] = boxes[:, 2:] / fit
@@ -49,14 +46,14 @@ def fill_network_boxes(
 ) -> list[dict[str, Any]]:
     """Detections over `thresh`: dictionaries with `bbox`, `classes`, `objectness`, `prob`.
 
-    `in_shape` and `im_shape` are (height, width) of the network's input and of the image.
+    `in_shape` and `im_shape` are (width, height) of the network's input and of the image, as programs for TVM say them.
     """
     found = []
     for layer in tvm_out:
-        boxes, objectness, scores = _decode(layer, in_shape, relative)
+        boxes, objectness, scores = _decode(layer, in_shape)
         boxes = _unletterbox(boxes, in_shape, im_shape)
         if not relative:
-            boxes = boxes * np.array([im_shape[1], im_shape[0]] * 2)
+            boxes = boxes * np.array([*im_shape, *im_shape])
         for k in np.flatnonzero(objectness > thresh):
             prob = objectness[k] * scores[k]
             found.append(

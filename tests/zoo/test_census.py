@@ -237,9 +237,21 @@ def test_same_numbers_as_recorded(name: str) -> None:
     np.testing.assert_allclose(got.sum(), expected["sum"], rtol=1e-4, atol=1e-4)
 
 
-def test_mobilenet_defaults_to_ten_classes() -> None:
-    mod, _ = testing.mobilenet.get_workload()
-    assert mod["main"].ret_type.concrete_shape == (1, 10)
+def test_mobilenet_has_the_classes_of_imagenet() -> None:
+    mod, params = testing.mobilenet.get_workload()
+    assert mod["main"].ret_type.concrete_shape == (1, 1000)
+    assert sum(math.prod(value.shape) for value in params.values()) == 4_253_864
+
+
+@pytest.mark.parametrize("layout, shape", [("NCHW", (2, 3, 64, 64)), ("NHWC", (2, 64, 64, 3))])
+def test_images_of_the_generator_have_the_channels_that_are_asked_for(layout: str, shape: tuple[int, ...]) -> None:
+    mod, _ = testing.dcgan.get_workload(2, oshape=[3, 64, 64], ngf=4, layout=layout)
+    assert mod["main"].ret_type.concrete_shape == shape
+
+
+def test_parameters_without_elements() -> None:
+    _, params = testing.lstm.get_workload(1, 0)
+    assert params["i2h_0_weight"].shape == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -247,10 +259,14 @@ def test_mobilenet_defaults_to_ten_classes() -> None:
     [
         (lambda: testing.resnet.get_net(1, 10, 19), "num_layers 19"),
         (lambda: testing.resnet.get_net(1, 10, 9, (3, 28, 28)), "num_layers 9"),
+        (lambda: testing.resnet.get_net(1, 10, -4, (3, 28, 28)), "num_layers -4"),
+        (lambda: testing.resnet.get_net(1, 10, 18, layout="CHWN4c"), "known for CHWN4c"),
+        (lambda: testing.lstm.get_net(-1, 16), "-1 steps"),
         (lambda: testing.vgg.get_net(1, (3, 32, 32), 10, "float32", 12), "num_layers 12"),
         (lambda: testing.squeezenet.get_net(1, (3, 64, 64), 10, "2.0", "float32"), "version 2.0"),
         (lambda: testing.densenet.get_net(99), "99 layers"),
         (lambda: testing.dcgan.get_net(1, oshape=(3, 32, 32)), "64x64"),
+        (lambda: testing.dcgan.get_net(1, oshape=(64, 64, 3), layout="NHWC"), "64x64"),
         (lambda: testing.layers.conv2d(relay.var("x"), channels=1), "needs a name"),
     ],
 )
