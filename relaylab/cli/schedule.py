@@ -44,6 +44,6 @@ COMMAND = Command(
         LEVEL,
         JSON,
     ),
-    ("relaylab schedule mlp dense -f tiles.txt", "a kernel by your own loops"),
+    ("relaylab schedule mlp nn_dense_add -f tiles.txt", "a kernel by your own loops"),
     schedule_command,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import ModuleType
 
 import pytest
 
+from relaylab.cli import main, schedule
 from relaylab.transform import PASSES
 from relaylab.viz import FIGURES
 
@@ -95,6 +97,29 @@ def test_readme_is_one_screen_and_names_the_commands() -> None:
     assert len(text.splitlines()) <= 60
     assert "python -m pip install -e . && relaylab explore resnet18" in text
     assert 'python -m pip install -e ".[test]" && pytest' in text
+
+
+def test_the_doors_of_a_build_are_where_the_table_says() -> None:
+    rows = re.findall(
+        r"^\| \d \S.*? \| (.+?) \| `(.+?)` \|", (ROOT / "docs/kernels.md").read_text(encoding="utf-8"), re.M
+    )
+    assert len(rows) == 9
+    for words, path in rows:
+        code = (ROOT / "relaylab" / path).read_text(encoding="utf-8")
+        for name in re.findall(r"\w+", words):
+            assert re.search(rf"^ *(def|class) {name}\b", code, re.M), f"{path} has no {name}"
+
+
+def test_kernels_that_pages_and_help_schedule_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tiles.txt").write_text("from picked\n")
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    commands = [*re.findall(r"^\$ (relaylab schedule .+)$", pages, re.M), schedule.COMMAND.example[0]]
+    assert len(commands) == 2
+    for command in commands:
+        with pytest.raises(SystemExit) as end:
+            main(shlex.split(command)[1:])
+        assert end.value.code == 0, command
 
 
 def test_importing_is_light() -> None:
