@@ -25,8 +25,9 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m relaylab.bench", description=__doc__)
     p.add_argument("--rows", help=f"rows with commas between, of {', '.join(ROWS)}")
     p.add_argument("--threads", type=counts, default=[1, 2], help="numbers of threads, commas between (default 1,2)")
-    p.add_argument("--rounds", type=positive, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
-    p.add_argument("--quick", action="store_true", help="few rounds")
+    turns = p.add_mutually_exclusive_group()
+    turns.add_argument("--rounds", type=positive, default=ROUNDS, help=f"turns of every engine (default {ROUNDS})")
+    turns.add_argument("--quick", action="store_const", dest="rounds", const=QUICK, help="few rounds")
     p.add_argument("--json", metavar="FILE", type=file_in_folder, help="write everything that was measured")
     p.add_argument("--mcpu", metavar="CPU", help="build for another CPU, such as x86-64-v3 (AVX2)")
     p.add_argument(
@@ -46,21 +47,27 @@ def counts(text: str) -> list[int]:
 
 def file_in_folder(text: str) -> str:
     """A file whose folder is there: said before anything is measured."""
+    if Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder")
     if not Path(text).absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder for {text}")
     return text
 
 
-def results_of(args: argparse.Namespace) -> list[Result]:
-    """Measure the rows that were asked for, one process each, and say how far it has come."""
+def results_of(args: argparse.Namespace) -> tuple[list[Result], int]:
+    """Measure the rows that were asked for, one process each, and say how far it has come; 1 if one failed."""
     target = f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
     parse_target(target)  # said before anything runs
-    found = []
+    found, failed = [], 0
     for row in chosen(args.rows):
         for count in args.threads:
             print(f"{row.name}, {count} thread(s)", file=sys.stderr, flush=True)
-            found.append(measure_apart(row, count, QUICK if args.quick else args.rounds, target))
-    return found
+            try:
+                found.append(measure_apart(row, count, args.rounds, target))
+            except subprocess.CalledProcessError as error:  # what took long to measure is not lost
+                print(f"{row.name} failed: {error}", file=sys.stderr)
+                failed = 1
+    return found, failed
 
 
 def main() -> int:
@@ -70,15 +77,15 @@ def main() -> int:
         print("onnxruntime is not installed: nothing to compare with (pip install onnxruntime onnx)", file=sys.stderr)
     try:
         history = BenchHistory(args.history) if args.history else None
-        results = results_of(args)
-    except (RelayError, ValueError, subprocess.CalledProcessError) as error:
+        results, failed = results_of(args)
+    except RelayError as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join([table(results), *(history.add(results) if history else [])]))
     for path, text in ((args.json, to_json), (args.svg, picture)):
         if path:
             Path(path).write_text(text(results), encoding="utf-8")
-    return 0
+    return failed
 
 
 if __name__ == "__main__":

@@ -4,17 +4,52 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, TypedDict, cast
 
 from relaylab.bench.measure import Result
-from relaylab.bench.peers import OURS
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.support.errors import RelayValueError
+from relaylab.support.schema import read, read_json
+from relaylab.support.words import counted
 
 NOTICED = 0.03  # changes below are noise
-PEER = "onnxruntime"
+
+
+class _Duration:
+    """What the time of a run is."""
+
+    def __call__(self, value: float) -> bool:
+        return 0 < value < math.inf
+
+    def __str__(self) -> str:
+        return "above 0 and finite"
+
+
+Milliseconds = Annotated[float, _Duration()]
+
+
+class _OurTime(TypedDict):
+    relaylab: Milliseconds
+
+
+class Times(_OurTime, total=False):
+    """Milliseconds of a run by engine; what other engines took is not looked at."""
+
+    onnxruntime: Milliseconds
+
+
+class Measurement(TypedDict):
+    """A line of the file."""
+
+    day: str
+    cpu: str
+    row: str
+    threads: int
+    target: str
+    ms: Times
 
 
 class BenchHistory:
@@ -32,39 +67,41 @@ class BenchHistory:
         """
         cpu, day = CpuTarget.host().key, datetime.date.today().isoformat()
         before = {_key(entry): entry for entry in self.entries if entry["cpu"] == cpu}
-        new = [
-            {"day": day, "cpu": cpu, "row": r.row, "threads": r.threads, "target": r.target, "ms": r.ms}
+        new: list[Measurement] = [
+            {"day": day, "cpu": cpu, "row": r.row, "threads": r.threads, "target": r.target, "ms": cast(Times, r.ms)}
             for r in results
         ]
+        whole = not self.path.exists() or self.path.read_bytes()[-1:] in (b"", b"\n")
         with self.path.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in new)
+            file.write("".join(["" if whole else "\n", *(json.dumps(entry) + "\n" for entry in new)]))
         self.entries += new
         return [words for entry in new if (old := before.get(_key(entry))) and (words := _changed(old, entry))]
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
+def _read(path: Path) -> list[Measurement]:
+    found: list[Measurement] = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        found = [json.loads(line) for line in lines]
-        for entry in found:
-            _speed(entry), _key(entry), str(entry["cpu"] + entry["day"])
-    except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
-        raise RelayValueError(f"{path} is no history of measurements", code="bench.history") from None
+        for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else ():
+            if line.strip():
+                found.append(read(Measurement, read_json(line)))
+    except (OSError, ValueError) as error:
+        said = f"{path} is no history of measurements: after {counted(len(found), 'measurement')}, {error}"
+        raise RelayValueError(said, code="bench.history", help="name another file") from None
     return found
 
 
-def _key(entry: dict[str, Any]) -> tuple[str, int, str]:
+def _key(entry: Measurement) -> tuple[str, int, str]:
     return entry["row"], entry["threads"], entry["target"]
 
 
-def _speed(entry: dict[str, Any]) -> float:
+def _speed(entry: Measurement) -> float:
     ms = entry["ms"]
-    return ms.get(PEER, 1.0) / ms[OURS]
+    return ms.get("onnxruntime", 1.0) / ms["relaylab"]
 
 
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> str:
+def _changed(old: Measurement, new: Measurement) -> str:
     """What a change says, if it is one."""
-    if (PEER in old["ms"]) != (PEER in new["ms"]):
+    if ("onnxruntime" in old["ms"]) != ("onnxruntime" in new["ms"]):
         return ""
     change = _speed(new) / _speed(old) - 1
     if abs(change) < NOTICED:

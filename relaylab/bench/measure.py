@@ -162,14 +162,15 @@ def _flops(mod: IRModule) -> int:
 
 def _error(engines: Mapping[str, Player], stored: Path) -> float:
     """The largest difference between our outputs and the first peer's, over the largest output; infinite between
-    shapes that differ."""
+    shapes that differ, NaN where only one has it."""
     peers = [name for name in PEERS if name in engines]
     if not peers:
         return 0.0
     ours, theirs = (engines[name].outputs(stored / f"{name}.npz") for name in (OURS, peers[0]))
     if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)):
         return math.inf
-    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in zip(ours, theirs) if a.size)
+    floats = [(np.asarray(a, "float64"), np.asarray(b, "float64")) for a, b in zip(ours, theirs) if a.size]
+    return float(np.max([np.abs(a - b).max() / max(np.abs(b).max(), 1e-30) for a, b in floats], initial=0.0))
 
 
 def measure_apart(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:

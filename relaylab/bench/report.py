@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -74,7 +75,8 @@ def to_json(results: Sequence[Result]) -> str:
     """Everything that was measured, the machine and the versions of the engines."""
     versions = {name: found for name in ("numpy", "llvmlite", *PEERS) if (found := _version(name))}
     machine = {"processor": platform.machine(), "system": platform.system(), "python": platform.python_version()}
-    rows = [asdict(r) | {"ratios": r.ratios} for r in results]
+    error = lambda r: r.error if math.isfinite(r.error) else str(r.error)  # JSON has no such numbers
+    rows = [asdict(r) | {"ratios": r.ratios, "error": error(r)} for r in results]
     return json.dumps({"machine": machine, "versions": versions, "results": rows}, indent=1) + "\n"
 
 

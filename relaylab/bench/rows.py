@@ -114,11 +114,12 @@ ROWS: dict[str, BenchmarkRow] = {
 
 def chosen(names: str | None) -> list[BenchmarkRow]:
     """The rows named in a list with commas, all without one; RelayValueError for a name that is none."""
-    for name in (names or "").split(",") if names else ():
+    wanted = list(ROWS) if names is None else [name.strip() for name in names.split(",")]
+    for name in wanted:
         if name not in ROWS:
             raise RelayValueError(
                 f"there is no row `{name}`",
                 code="bench.row",
                 help=did_you_mean(name, ROWS) or f"rows: {', '.join(ROWS)}",
             )
-    return [ROWS[name] for name in names.split(",")] if names else list(ROWS.values())
+    return [ROWS[name] for name in dict.fromkeys(wanted)]

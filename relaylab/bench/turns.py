@@ -51,8 +51,9 @@ class Player:
         """Go on, answer, stop. RelayError if the engine died."""
         self._signal("SIGCONT")
         assert self.process.stdin
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has died: there is no answer
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
         return self._answer()
 
     def _answer(self) -> dict[str, Any]:

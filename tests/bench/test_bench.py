@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +13,15 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.bench import __main__ as command
 from relaylab.bench.__main__ import parser
 from relaylab.bench import encoder, open_decoder, sequences, variants
 from relaylab.bench.history import BenchHistory
-from relaylab.bench.measure import Result, inputs_of, measure
+from relaylab.bench.measure import Result, _error, inputs_of, measure
 from relaylab.bench.peers import OPEN, OURS
 from relaylab.bench.picture import picture
 from relaylab.bench.report import table, to_json
-from relaylab.bench.rows import ROWS, chosen
+from relaylab.bench.rows import ROWS, BenchmarkRow, chosen
 from relaylab.bench.turns import interleaved, players
 from relaylab.frontend import from_onnx
 from relaylab.ir import IRModule
@@ -173,11 +175,40 @@ def test_a_history_tells_what_changed(tmp_path: Path) -> None:
     assert "50% slower" in words and len(path.read_text().splitlines()) == 6
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", "{}", '{"row": "mlp"}', '{"ms": {"relaylab": 0}}', "\x00"])
+GOOD = {
+    "day": "2026-01-02",
+    "cpu": "x",
+    "row": "mlp",
+    "threads": 1,
+    "target": "llvm",
+    "ms": {"relaylab": 1.5, "torch": 0},
+}
+
+
+def test_a_history_whose_last_line_does_not_end_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(json.dumps(GOOD))
+    BenchHistory(str(path)).add(RESULTS)
+    assert len(BenchHistory(str(path)).entries) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "[1]", "{}", '{"row": "mlp"}', "\x00",
+        *(
+            json.dumps(GOOD | changed)
+            for changed in (
+                {"ms": {"relaylab": 0}}, {"ms": None}, {"ms": {"torch": 1}}, {"ms": {"relaylab": math.nan}},
+                {"row": ["mlp"]}, {"ms": {"relaylab": 1, "onnxruntime": 0}}, {"threads": "1"},
+            )
+        ),
+    ],
+)  # fmt: skip
 def test_files_that_are_no_history(text: str, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    path.write_text(text)
-    with pytest.raises(RelayError, match="no history"):
+    path.write_text(json.dumps(GOOD) + "\n" + text)
+    with pytest.raises(RelayError, match="no history of measurements: after 1 measurement, "):
         BenchHistory(str(path))
     with pytest.raises(RelayError, match="no history"):
         BenchHistory(str(tmp_path))
@@ -206,6 +237,43 @@ def test_table_marks_what_misses_its_goal() -> None:
 def test_json_holds_what_was_measured() -> None:
     data = json.loads(to_json(RESULTS))
     assert [r["ratios"]["onnxruntime"] for r in data["results"]] == [2.0, 0.5]
+    assert '"error": "inf"' in to_json([Result("mlp", 1, ms={"relaylab": 1.0}, error=math.inf)])
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, wanted",
+    [
+        ([[1.0, 2.5]], [[1.0, 2.0]], 0.25),
+        ([[1.0], [np.nan]], [[2.0], [3.0]], np.nan),
+        ([[np.nan], [1.0]], [[3.0], [2.0]], np.nan),
+        ([[True, False]], [[True, True]], 1.0),
+        ([np.array([0], "uint8")], [np.array([1], "uint8")], 1.0),
+        ([[]], [[]], 0.0),
+        ([[1.0]], [[1.0, 1.0]], np.inf),
+    ],
+)
+def test_the_error_of_outputs(ours: list, theirs: list, wanted: float, tmp_path: Path) -> None:
+    class Done:
+        def __init__(self, values: list) -> None:
+            self.values = [np.asarray(value) for value in values]
+
+        def outputs(self, path: Path) -> list[np.ndarray]:
+            return self.values
+
+    np.testing.assert_equal(_error({OURS: Done(ours), "onnxruntime": Done(theirs)}, tmp_path), wanted)
+
+
+def test_a_row_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    def measured(row: BenchmarkRow, threads: int, rounds: int, target: str) -> Result:
+        if row.name == "mlp":
+            raise subprocess.CalledProcessError(1, "python")
+        return Result(row.name, threads, target, {"relaylab": 1.0})
+
+    monkeypatch.setattr(command, "measure_apart", measured)
+    monkeypatch.setattr(sys, "argv", ["bench", "--rows", "mlp, toy,toy", "--threads", "1"])
+    assert command.main() == 1
+    printed = capsys.readouterr()
+    assert "mlp failed" in printed.err and [line.split()[0] for line in printed.out.splitlines()[2:]] == ["toy"]
 
 
 def test_picture_has_a_figure_per_result() -> None:
@@ -217,6 +285,8 @@ def test_picture_has_a_figure_per_result() -> None:
 def test_an_unknown_row_is_refused_with_a_suggestion() -> None:
     with pytest.raises(RelayError, match="resnet18"):
         chosen("resnet81")
+    with pytest.raises(RelayError, match="no row ``"):
+        chosen("")
 
 
 @pytest.mark.slow
@@ -239,6 +309,8 @@ def test_the_command_measures_a_row(tmp_path: Path) -> None:
         ("--threads 1,x", "x is not a whole"),
         ("--rounds 0", "0 is not a whole"),
         ("--svg no/x.svg", "no folder for no/x"),
+        ("--json .", ". is a folder"),
+        ("--quick --rounds 3", "not allowed with"),
     ],
 )
 def test_wrong_arguments_are_told_before_anything_is_measured(words, told, capsys):
