@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -179,7 +180,7 @@ def parse_target(target: object) -> CpuTarget:
     """A target from what `relay.build` accepts: None, text, a Target, or one of these in a list or dict."""
     while isinstance(target, (list, tuple, Mapping)):
         if isinstance(target, Mapping) and "kind" in target:
-            return _from_config(target)
+            return CpuTarget.parse(target_text(target))
         values = list(target.values() if isinstance(target, Mapping) else target)
         if len(values) > 1 and FOREIGN.read(f"a program for {len(values)} targets"):
             return CpuTarget.parse()
@@ -196,13 +197,15 @@ def parse_target(target: object) -> CpuTarget:
     return CpuTarget.parse(text)
 
 
-def _from_config(config: Mapping[str, Any]) -> CpuTarget:
-    """A target from its description as a dict: kind, mcpu, mattr."""
-    words = [str(config["kind"])]
-    words += [f"-mcpu={config['mcpu']}"] if config.get("mcpu") else []
-    mattr = config.get("mattr")
-    words += [f"-mattr={mattr if isinstance(mattr, str) else ','.join(mattr)}"] if mattr else []
-    return CpuTarget.parse(" ".join(words))
+def target_text(config: Mapping[str, Any]) -> str:
+    """A target as text, of a dict: its kind and its options."""
+    given = {name: value for name, value in config.items() if name not in ("kind", "keys", "host", "tag")}
+    words = [
+        f"-{name}={','.join(map(str, value)) if isinstance(value, (list, tuple)) else value}"
+        for name, value in given.items()
+        if value not in (None, "", [], ())
+    ]
+    return " ".join([str(config["kind"]), *map(shlex.quote, words)])
 
 
 def _module(ir_mod: object) -> IRModule:

@@ -5,8 +5,10 @@ A class stands for the records of all operators with its type key; called, it ma
 
 from __future__ import annotations
 
+from typing import cast
+
 from relaylab.compat.registry import make_node
-from relaylab.ir import OPERATORS, Attrs, DictAttrs
+from relaylab.ir import OPERATORS, Attrs
 
 WITHOUT_OPERATOR = ("ShapeFunc", "TupleGetItem")
 """Records of operators that only TVM's compiler makes: no call has them."""
@@ -20,8 +22,8 @@ class AttrsKind(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Attrs) and value.type_key == cls.type_key
 
-    def __call__(cls, **fields: object) -> Attrs | DictAttrs:
-        return make_node(cls.type_key, **fields)
+    def __call__(cls, **fields: object) -> Attrs:
+        return cast(Attrs, make_node(cls.type_key, **fields))
 
     @property
     def operators(cls) -> list[str]:

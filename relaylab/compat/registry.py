@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from relaylab.compat.values import PackedFunc, convert, typed_int
 from relaylab.ir import OPERATORS, Attrs, DictAttrs, types
@@ -90,10 +90,12 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     return value
 
 
-def make_node(type_key: str, **fields: object) -> Attrs | DictAttrs:
-    """The attribute record with a type key such as `relay.attrs.PadAttrs`, with defaults filled in."""
+def make_node(type_key: str, **fields: object) -> Attrs | DictAttrs | types.IntImm:
+    """The attribute record with a type key such as `relay.attrs.PadAttrs`, with defaults filled in, or an `IntImm`."""
     if type_key == "DictAttrs":
         return DictAttrs(fields)
+    if type_key == "IntImm":
+        return IntImm(**cast(Any, fields))
     keys = {op.attrs_type_key: op.definition for op in OPERATORS.values() if op.definition.fields}
     if type_key not in keys:
         raise RelayError(
@@ -102,7 +104,7 @@ def make_node(type_key: str, **fields: object) -> Attrs | DictAttrs:
     return keys[type_key](**fields)
 
 
-def IntImm(dtype: str, value: int) -> types.IntImm:
+def IntImm(dtype: str, value: int, span: object = None) -> types.IntImm:
     """A constant whole number."""
     return typed_int(int(value), dtype)
 

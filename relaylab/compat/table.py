@@ -207,6 +207,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "codegen.python_source": "run_as_python, to_python",
             "study.gradients": "check_grad",
             "text.prelude": "Prelude",
+            "transform": "gradient",
             "zoo.helpers": "count_ops, rand, run_infer_type, run_opt_pass",
             "zoo.init": "create_workload",
             "zoo.nat": "count, make_nat_expr, make_nat_value",

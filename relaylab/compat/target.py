@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from relaylab.codegen.build import parse_target
+from relaylab.codegen.build import parse_target, target_text
 from relaylab.codegen.isa.cpus import X86
 from relaylab.codegen.isa.target import FOREIGN_KINDS
 from relaylab.codegen.isa.target import CpuTarget as NativeTarget
@@ -16,6 +17,7 @@ from relaylab.ir.base import VirtualDevice, named_device, named_target
 from relaylab.op.qnn.products import multiplies_bytes
 from relaylab.runtime.device import device
 from relaylab.support.checked import checked
+from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 
 _current: ContextVar[tuple[Target, ...]] = ContextVar("relaylab_targets", default=())
@@ -38,11 +40,20 @@ class Target:
         host: Target | str | Mapping[str, object] | None = None,
     ):
         self.native: NativeTarget = target.native if isinstance(target, Target) else parse_target(target)
-        self.text = (
-            target if isinstance(target, str) else str(target) if isinstance(target, Target) else str(self.native)
-        )
+        if isinstance(target, Mapping):
+            self.text = target_text(target) if "kind" in target else str(self.native)
+        else:
+            self.text = str(target)
+        kind, *words = shlex.split(self.text)
+        self.kind = TargetKind(kind if kind in FOREIGN_KINDS else "llvm")
+        options = dict(map(_option, words))
+        given = options.pop("keys", ())
+        if isinstance(target, (Target, Mapping)):
+            given = target.keys if isinstance(target, Target) else cast("Sequence[str]", target.get("keys", given))
+        usual = _KEYS.get(self.kind.name, (self.kind.name, "gpu"))
+        self.keys: list[str] = list(given or dict.fromkeys([*filter(None, [options.get("device")]), *usual]))
+        self.attrs: Mapping[str, Any] = options
         self.host = host if isinstance(host, Target) or host is None else Target(host)
-        self.kind = TargetKind(self.text.partition(" ")[0] if self.text.partition(" ")[0] in FOREIGN_KINDS else "llvm")
 
     @property
     def mcpu(self) -> str:
@@ -55,23 +66,14 @@ class Target:
         return [f for f in self.native.features.split(",") if f]
 
     @property
-    def keys(self) -> list[str]:
-        return ["cpu"] if self.kind.name == "llvm" else [self.kind.name, "gpu"]
-
-    @property
     def libs(self) -> list[str]:
-        return []
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """The options that were given."""
-        return {"mcpu": self.mcpu, "mattr": self.mattr}
+        """Libraries that were asked for; none is used."""
+        return self.attrs.get("libs", [])
 
     def export(self) -> dict[str, Any]:
         """The target as a dictionary, of which `Target` makes an equal one."""
         host = {} if self.host is None else {"host": self.host.export()}
-        given = {name: value for name, value in self.attrs.items() if value}
-        return {"kind": self.kind.name, "keys": self.keys, **given, **host}
+        return {"kind": self.kind.name, "keys": self.keys, **self.attrs, **host}
 
     @staticmethod
     def check_and_update_host_consist(
@@ -92,9 +94,12 @@ class Target:
 
     @staticmethod
     def current(allow_none: bool = True) -> Target | None:
-        """The target of the innermost `with` block; without one None, or the host."""
-        targets = _current.get()
-        return targets[-1] if targets else None if allow_none else Target("llvm")
+        """The target of the innermost `with` block; without one None, or RelayValueError if that is not allowed."""
+        if targets := _current.get():
+            return targets[-1]
+        if not allow_none:
+            raise RelayValueError("no target is set", code="target.none", help='with tvm.target.Target("llvm"): …')
+        return None
 
     @staticmethod
     def canon_target_and_host(
@@ -116,6 +121,19 @@ class Target:
 
     def __repr__(self) -> str:
         return f'Target("{self.text}")'
+
+
+_KEYS = {"llvm": ("cpu",), "c": ("cpu",), "stackvm": ("cpu",), "hybrid": ("hybrid", "cpu"), "nvptx": ("cuda", "gpu"),
+         "hexagon": ("hexagon",), "ext_dev": ()}  # fmt: skip
+"""What targets of a kind are called besides, where that is not the kind and `gpu`."""
+
+
+def _option(word: str) -> tuple[str, Any]:
+    """The name and the value of an option: lists and whole numbers as such, 1 for a flag."""
+    name, _, value = word.lstrip("-").partition("=")
+    if name in ("keys", "libs", "mattr"):
+        return name, value.split(",")
+    return name, int(value or 1) if (value or "1").isdecimal() else value
 
 
 def _multiplies_bytes() -> bool | None:

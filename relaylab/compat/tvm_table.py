@@ -62,8 +62,10 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.error": (
         "exceptions",
         {
-            "support.errors": """DiagnosticError, RelayError as InternalError, RelayError as TVMError,
-                RelayAttributeError as OpAttributeInvalid, RelayAttributeError as OpNotImplemented"""
+            "support.errors": """DiagnosticError, RelayError as InternalError, RelayError as OpError,
+                RelayError as TVMError, RelayAttributeError as OpAttributeInvalid,
+                RelayAttributeError as OpAttributeRequired, RelayAttributeError as OpAttributeUnImplemented,
+                RelayAttributeError as OpNotImplemented"""
         },
     ),
     "tvm.instrument": ("hooks around passes", _INSTRUMENTS),

@@ -109,6 +109,8 @@ class FloatImm(float):
         except OverflowError:
             raise RelayValueError(f"{shown(value)} is no float64", code="ir.python-number") from None
         new.dtype = dtype_name(dtype)
+        if not new.dtype.startswith(("float", "bfloat")):
+            raise RelayTypeError(f"{shown(dtype)} is no type of floats", code="compat.not-a-number")
         return new
 
     @property
@@ -223,11 +225,16 @@ BaseExpr.register(Expr)
 
 
 def const(value: object, dtype: str | None = None, span: object = None) -> IntImm | FloatImm:
-    """A number as a constant; without `dtype` an int32, a float32 or a bool. RelayTypeError for what is no number."""
+    """A number as a constant; without `dtype` an int32 (int64 if it is larger), a float32 or a bool.
+
+    RelayTypeError for what is no number, RelayValueError for one that the type does not have.
+    """
     if not isinstance(value, (bool, int, float, np.generic)):
         raise RelayTypeError(f"a constant is a number, not {shown(value)}", code="compat.not-a-number")
     plain = value.item() if isinstance(value, np.generic) else value
-    kind = "bool" if isinstance(plain, bool) else "int32" if isinstance(plain, int) else "float32"
+    kind = "bool" if isinstance(plain, bool) else "float32"
+    if isinstance(plain, int) and not isinstance(plain, bool):
+        kind = "int32" if -(2**31) <= plain < 2**31 else "int64"
     name = dtype_name(dtype or (value.dtype if isinstance(value, np.generic) else kind))
     if name.startswith(("float", "bfloat")):
         return FloatImm(name, plain)
@@ -246,7 +253,11 @@ class _TypedInt(IntImm):
 
 
 def typed_int(value: int, dtype: str) -> IntImm:
-    """A constant whole number of a data type."""
+    """A constant whole number of a data type; RelayValueError if it has none such."""
+    kind = DataType(dtype)
+    least = -(1 << kind.bits - 1) if kind.type_code == 0 else 0
+    if kind.type_code > 1 or not least <= value < least + (1 << kind.bits):
+        raise RelayValueError(f"{shown(value)} is no {dtype}", code="compat.not-a-number")
     return IntImm(value) if dtype == "int32" else _TypedInt(value, dtype)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from relaylab import relay, study
+from relaylab.codegen.build import parse_target
 from relaylab.codegen.network.network import is_static_graph, network_of
 from relaylab.interp import Interpreter
 from relaylab.ir import IRModule
 from relaylab.runtime import cpu, cuda, graph_executor, load_module
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import PassContext
 
 pytestmark = pytest.mark.slow
@@ -222,6 +223,14 @@ def simple() -> IRModule:
 )
 def test_ways_to_name_a_target(target: object) -> None:
     relay.build(simple(), target)
+
+
+def test_a_dict_has_all_options_of_a_target() -> None:
+    given = {"mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72", "mattr": ["+crc", "-fullfp16"], "num-cores": 2}
+    text = "llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a72 -mattr=+crc,-fullfp16 -num-cores=2"
+    assert parse_target({"kind": "llvm", "keys": ["cpu"], **given}) == parse_target(text)
+    with pytest.raises(RelayValueError, match="-mcup=haswell"):
+        parse_target({"kind": "llvm", "mcup": "haswell"})
 
 
 def test_a_function_is_wrapped_with_a_warning() -> None:

@@ -159,9 +159,16 @@ def test_converted_values(tvm: Any) -> None:
     assert tvm.runtime.convert(lambda a, b: a + b)(1, 2) == 3
     with pytest.raises(RelayError, match="nothing that a program holds"):
         tvm.runtime.convert(object())
-    for value in (float("nan"), float("inf"), 2.5):
+    for value in (float("nan"), float("inf"), 2.5, 2**31):
         with pytest.raises(RelayError, match="is no int32"):
             tvm.tir.const(value, "int32")
+    for dtype, value in (("int8", 128), ("int8", -129), ("uint8", -1), ("uint8", 256), ("bool", 2), ("float32", 1)):
+        with pytest.raises(RelayError, match=f"{value} is no {dtype}"):
+            tvm.tir.IntImm(dtype, value)
+    with pytest.raises(RelayError, match="no type of floats"):
+        tvm.tir.FloatImm("int32", 1)
+    assert tvm.runtime.const(2**40).dtype == "int64" and tvm.tir.IntImm("int8", -128) == -128
+    assert tvm.ir.make_node("IntImm", dtype="int64", value=10, span=None).dtype == "int64"
     assert tvm.tir.const(3, "int64").dtype == "int64" and tvm.tir.IntImm("uint8", 4).dtype == "uint8"
     assert isinstance(X.checked_type.shape, tvm.ir.container.Array) and isinstance(
         X.checked_type.shape[0], tvm.ir.PrimExpr

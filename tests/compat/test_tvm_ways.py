@@ -311,6 +311,35 @@ def test_a_machine_is_timed_as_a_module(tvm: Any) -> None:
     assert machine.module["get_input_index"]("x") == 0
 
 
+@pytest.mark.filterwarnings("ignore:.*read as this CPU")
+@pytest.mark.parametrize(
+    "text, keys, attrs",
+    [
+        ("llvm", ["cpu"], {}),
+        (
+            "llvm -mcpu=haswell -mattr=+fma -num-cores=4",
+            ["cpu"],
+            {"mcpu": "haswell", "mattr": ["+fma"], "num-cores": 4},
+        ),
+        ("llvm -device=arm_cpu -libs=mkl,cblas", ["arm_cpu", "cpu"], {"device": "arm_cpu", "libs": ["mkl", "cblas"]}),
+        ("cuda -keys=tensorcore,cuda -arch=sm_75", ["tensorcore", "cuda"], {"arch": "sm_75"}),
+        ("c --system-lib", ["cpu"], {"system-lib": 1}),
+    ],
+)
+def test_a_target_has_the_options_that_were_given(tvm: Any, text: str, keys: list[str], attrs: dict[str, Any]) -> None:
+    target = tvm.target.Target(text)
+    for made in (target, tvm.target.Target(target), tvm.target.Target(target.export())):
+        assert (made.kind.name, made.keys, made.attrs) == (text.split()[0], keys, attrs) and made == target
+
+
+def test_the_target_of_the_block(tvm: Any) -> None:
+    with tvm.target.Target("llvm") as target:
+        assert tvm.target.Target.current(allow_none=False) is target
+    assert tvm.target.Target.current() is None
+    with pytest.raises(ValueError, match="no target is set"):
+        tvm.target.Target.current(allow_none=False)
+
+
 def test_small_names(tvm: Any) -> None:
     from tvm.relay.analysis import count_layers
     from tvm.relay.testing import run_as_python, to_python

@@ -12,7 +12,7 @@ image_shape = (3, 64, 64)
 data_shape = (batch_size,) + image_shape
 out_shape = (batch_size, num_class)
 
-mod, params = relay.testing.mobilenet.get_workload(batch_size=batch_size, image_shape=image_shape)
+mod, params = relay.testing.mobilenet.get_workload(batch_size, num_class, image_shape)
 print(mod.astext(show_meta_data=False)[:300])
 
 opt_level = 3
