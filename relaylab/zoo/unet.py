@@ -22,7 +22,7 @@ def get_net(
     batch_size: int = 1, size: int = 128, base: int = 64, levels: int = 4, in_channels: int = 3, num_classes: int = 2
 ) -> Function:
     """Logits (batch, num_classes, size, size) of every pixel of `data` (batch, in_channels, size, size)."""
-    if size % 2**levels:
+    if levels < 0 or size % 2**levels:
         raise RelayValueError(f"{size} pixels cannot be halved {levels} times", code="zoo.length")
     x, kept = var("data", shape=(batch_size, in_channels, size, size)), list[Expr]()
     for k in range(levels):

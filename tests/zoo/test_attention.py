@@ -244,6 +244,10 @@ def test_the_cache_gives_what_the_whole_sequence_gives() -> None:
     ("make", "word"),
     [
         (lambda: bert.get_net(hidden=10, heads=3), "do not split into 3 heads"),
+        (lambda: bert.get_net(hidden=0), "0 elements do not split"),
+        (lambda: llama.get_net(hidden=15, heads=5, key_heads=5), "heads of 3 elements"),
+        (lambda: vit.get_net(patch=0), "patches of 0"),
+        (lambda: unet.get_net(levels=-1), "halved -1 times"),
         (lambda: bert.get_net(length=600), "there are 512 positions"),
         (lambda: gpt2.get_net(length=1, cache=1024), "there are 1024 positions"),
         (lambda: vit.get_net(size=30), "do not split into patches of 16"),

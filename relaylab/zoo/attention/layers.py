@@ -130,7 +130,7 @@ class Heads:
 
 def heads_of(batch: int, heads: int, hidden: int) -> Heads:
     """The heads of states; RelayValueError if they do not split."""
-    if heads < 1 or hidden % heads:
+    if not 1 <= heads <= hidden or hidden % heads:
         raise RelayValueError(
             f"{hidden} elements do not split into {heads} heads", code="zoo.heads", help="take a divisor"
         )
@@ -139,6 +139,8 @@ def heads_of(batch: int, heads: int, hidden: int) -> Heads:
 
 def rotated(x: Expr, size: int, start: int, length: int, base: float = 10000.0) -> Expr:
     """Pairs (k, k + size / 2) of each head turned by an angle that grows with the place (Su et al., 2021)."""
+    if size % 2:
+        raise RelayValueError(f"heads of {size} elements are no pairs", code="zoo.heads", help="take an even size")
     angles = np.outer(np.arange(start, start + length), base ** (-np.arange(0, size, 2) / size))
     both = np.concatenate([angles, angles], axis=1)
     first = strided_slice(x, begin=[0], end=[size // 2], strides=[1], axes=[3])

@@ -17,7 +17,7 @@ def get_net(
     num_classes: int = 1000,
 ) -> Function:  # fmt: skip
     """Logits of the classes from `data`, images (batch, 3, size, size) (ViT-B/16 if nothing is given)."""
-    if size % patch:
+    if patch < 1 or size % patch:
         raise RelayValueError(f"{size} pixels do not split into patches of {patch}", code="zoo.length")
     count = (size // patch) ** 2
     image = var("data", shape=(batch_size, 3, size, size))
