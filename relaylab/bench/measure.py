@@ -27,6 +27,7 @@ from relaylab.bench.peers import OPEN, OURS, PEERS, TARGET, built_open, installe
 from relaylab.bench.rows import ROWS, BenchmarkRow
 from relaylab.bench.turns import Player, interleaved, players
 from relaylab.frontend import to_onnx
+from relaylab.interp.agreement import relative_error
 from relaylab.ir import Call, IRModule, Op, walk
 from relaylab.runtime import cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -162,15 +163,14 @@ def _flops(mod: IRModule) -> int:
 
 def _error(engines: Mapping[str, Player], stored: Path) -> float:
     """The largest difference between our outputs and the first peer's, over the largest output; infinite between
-    shapes that differ, NaN where only one has it."""
+    shapes that differ."""
     peers = [name for name in PEERS if name in engines]
     if not peers:
         return 0.0
     ours, theirs = (engines[name].outputs(stored / f"{name}.npz") for name in (OURS, peers[0]))
     if any(a.shape != b.shape for a, b in zip(ours, theirs, strict=True)):
         return math.inf
-    floats = [(np.asarray(a, "float64"), np.asarray(b, "float64")) for a, b in zip(ours, theirs) if a.size]
-    return float(np.max([np.abs(a - b).max() / max(np.abs(b).max(), 1e-30) for a, b in floats], initial=0.0))
+    return max(map(relative_error, ours, theirs), default=0.0)
 
 
 def measure_apart(row: BenchmarkRow, threads: int, rounds: int, target: str = "llvm") -> Result:

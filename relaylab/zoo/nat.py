@@ -38,9 +38,16 @@ def _name(value: ConstructorValue) -> str:
     return value.constructor.name_hint if value.constructor else "a value without a constructor"
 
 
+def _nat(prelude: HasModule, n: int) -> tuple:
+    """The data type with its constructors, for a number that it has."""
+    if n < 0:
+        raise RelayValueError(f"{n} is not a natural number", code="zoo.nat")
+    return prelude.mod.get_type("nat")
+
+
 def make_nat_value(prelude: HasModule, n: int) -> ConstructorValue:
     """The value of type `nat` for a Python number."""
-    _, z, s = prelude.mod.get_type("nat")
+    _, z, s = _nat(prelude, n)
     value = ConstructorValue(z.tag, [], z)
     for _ in range(n):
         value = ConstructorValue(s.tag, [value], s)
@@ -49,9 +56,7 @@ def make_nat_value(prelude: HasModule, n: int) -> ConstructorValue:
 
 def make_nat_expr(prelude: HasModule, n: int) -> Expr:
     """The expression of type `nat` for a Python number."""
-    _, z, s = prelude.mod.get_type("nat")
-    if n < 0:
-        raise RelayValueError(f"{n} is not a natural number", code="zoo.nat")
+    _, z, s = _nat(prelude, n)
     expr = z()
     for _ in range(n):
         expr = s(expr)

@@ -262,6 +262,7 @@ def test_parameters_without_elements() -> None:
         (lambda: testing.resnet.get_net(1, 10, -4, (3, 28, 28)), "num_layers -4"),
         (lambda: testing.resnet.get_net(1, 10, 18, layout="CHWN4c"), "known for CHWN4c"),
         (lambda: testing.lstm.get_net(-1, 16), "-1 steps"),
+        (lambda: testing.make_nat_value(testing.Prelude(), -1), "-1 is not a natural number"),
         (lambda: testing.vgg.get_net(1, (3, 32, 32), 10, "float32", 12), "num_layers 12"),
         (lambda: testing.squeezenet.get_net(1, (3, 64, 64), 10, "2.0", "float32"), "version 2.0"),
         (lambda: testing.densenet.get_net(99), "99 layers"),
