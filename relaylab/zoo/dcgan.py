@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import nn, reshape, tanh, transpose
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, create_workload
 
 KERNEL = 4
 
 
-def deconv2d(data: Expr, oshape: tuple[int, ...], layout: str, name: str, stride: int = 2) -> Expr:
+def deconv2d(data: Expr, oshape: Sequence[int], layout: str, name: str, stride: int = 2) -> Expr:
     """A transposed convolution that makes an image of `oshape` (channels, height, width)."""
     pad = (KERNEL - 1) // 2
     adjust = tuple((size + 2 * pad - KERNEL) % stride for size in oshape[1:])
@@ -34,7 +36,7 @@ def deconv2d(data: Expr, oshape: tuple[int, ...], layout: str, name: str, stride
     )
 
 
-def deconv2d_bn_relu(data: Expr, prefix: str, oshape: tuple[int, ...], layout: str) -> Expr:
+def deconv2d_bn_relu(data: Expr, prefix: str, oshape: Sequence[int], layout: str) -> Expr:
     """Transposed convolution, batch norm, relu."""
     net = deconv2d(data, oshape, layout, f"{prefix}_deconv")
     return nn.relu(
@@ -44,10 +46,11 @@ def deconv2d_bn_relu(data: Expr, prefix: str, oshape: tuple[int, ...], layout: s
     )
 
 
+@checked
 def get_net(
-    batch_size: int,
+    batch_size: Size,
     random_len: int = 100,
-    oshape: tuple[int, ...] = (3, 64, 64),
+    oshape: Sequence[int] = (3, 64, 64),
     ngf: int = 128,
     code: Any = None,
     layout: str = "NCHW",
@@ -67,9 +70,10 @@ def get_net(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    batch_size: int,
-    oshape: tuple[int, ...] = (3, 64, 64),
+    batch_size: Size,
+    oshape: Sequence[int] = (3, 64, 64),
     ngf: int = 128,
     random_len: int = 100,
     layout: str = "NCHW",

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import concatenate, nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 BOTTLENECK = 4
 # size: (channels of the first convolution, growth rate, layers of each block)
@@ -60,9 +61,7 @@ def _transition(data: Expr, channels: int, index: int) -> Expr:
     return nn.avg_pool2d(conv, pool_size=(2, 2), strides=(2, 2))
 
 
-def _net(
-    init: int, growth_rate: int, blocks: Sequence[int], data_shape: tuple[int, ...], dtype: str, classes: int
-) -> Function:
+def _net(init: int, growth_rate: int, blocks: Sequence[int], data_shape: Sizes, dtype: str, classes: int) -> Function:
     data = var("data", shape=data_shape, dtype=dtype)
     conv = layers.conv2d(data, channels=init, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1")
     body = nn.max_pool2d(_norm_relu(conv, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
@@ -78,11 +77,12 @@ def _net(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_net(
     densenet_size: int = 121,
     classes: int = 1000,
-    batch_size: int = 4,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    batch_size: Size = 4,
+    image_shape: Sizes = (3, 224, 224),
     dtype: str = "float32",
 ) -> Function:
     """The network as a function of its input and parameters."""
@@ -93,11 +93,12 @@ def get_net(
     return _net(*SPECS[densenet_size], (batch_size, *image_shape), dtype, classes)
 
 
+@checked
 def get_workload(
     densenet_size: int = 121,
     classes: int = 1000,
-    batch_size: int = 4,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    batch_size: Size = 4,
+    image_shape: Sizes = (3, 224, 224),
     dtype: str = "float32",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; 121, 161, 169 or 201 layers."""

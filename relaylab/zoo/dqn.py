@@ -5,16 +5,18 @@ from __future__ import annotations
 from relaylab.ir import Function, IRModule, free_vars, var
 from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 CONVS = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]  # channels, kernel, stride
 
 
+@checked
 def get_net(
-    batch_size: int,
+    batch_size: Size,
     num_actions: int = 18,
-    image_shape: tuple[int, ...] = (4, 84, 84),
+    image_shape: Sizes = (4, 84, 84),
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> Function:
@@ -37,10 +39,11 @@ def get_net(
     return Function(free_vars(actions), actions)
 
 
+@checked
 def get_workload(
-    batch_size: int,
+    batch_size: Size,
     num_actions: int = 18,
-    image_shape: tuple[int, ...] = (4, 84, 84),
+    image_shape: Sizes = (4, 84, 84),
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> tuple[IRModule, dict[str, NDArray]]:

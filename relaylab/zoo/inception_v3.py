@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import concatenate, nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 Pair = tuple[int, int]
 Step = tuple[int, Pair, Pair, Pair]  # channels, kernel, stride, padding
@@ -108,7 +109,8 @@ def _entry(data: Expr) -> Expr:
     return Pooling(body, (3, 3), (2, 2), (0, 0), "max")
 
 
-def get_net(batch_size: int, num_classes: int, image_shape: tuple[int, ...], dtype: str) -> Function:
+@checked
+def get_net(batch_size: Size, num_classes: int, image_shape: Sizes, dtype: str) -> Function:
     """The network as a function of its input and parameters."""
     body = _entry(var("data", shape=(batch_size, *image_shape), dtype=dtype))
     for proj, name in ((32, "mixed"), (64, "mixed_1"), (64, "mixed_2")):
@@ -125,8 +127,9 @@ def get_net(batch_size: int, num_classes: int, image_shape: tuple[int, ...], dty
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    batch_size: int = 1, num_classes: int = 1000, image_shape: tuple[int, ...] = (3, 299, 299), dtype: str = "float32"
+    batch_size: Size = 1, num_classes: int = 1000, image_shape: Sizes = (3, 299, 299), dtype: str = "float32"
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters."""
     return create_workload(get_net(batch_size, num_classes, image_shape, dtype))

@@ -6,15 +6,20 @@ Choices: docs/choices.md, The house.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from relaylab.analysis import infer_module
 from relaylab.ir import Function, IRModule, Var
+from relaylab.ir.types import AnyDim
 from relaylab.runtime.memory import aligned_like
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
+
+Size = int | AnyDim
+Sizes = Sequence[Size]
+"""The size of a tensor along an axis, and those along several: what networks take."""
 
 
 class Initializer:

@@ -10,12 +10,13 @@ from relaylab.ir.scope_builder import ScopeBuilder
 from relaylab.ir.types import TensorType, TupleType
 from relaylab.op import add, multiply, sigmoid, split, tanh, zeros
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, create_workload
 
 
-def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name: str = "") -> Function:
+def lstm_cell(num_hidden: int, batch_size: Size = 1, dtype: str = "float32", name: str = "") -> Function:
     """One step: (inputs, (h, c), four weights and biases) -> (h', (h', c'))."""
     state = TensorType((batch_size, num_hidden), dtype)
     weight = TensorType((4 * num_hidden, num_hidden), dtype)
@@ -41,7 +42,8 @@ def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name
     return Function([inputs_, states_, *weights], sb.get(), TupleType([state, states]))
 
 
-def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32") -> Function:
+@checked
+def get_net(iterations: int, num_hidden: int, batch_size: Size = 1, dtype: str = "float32") -> Function:
     """The network as a function of the inputs of all steps and its parameters."""
     state = TensorType((batch_size, num_hidden), dtype)
     sb = ScopeBuilder()
@@ -62,8 +64,9 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
+    iterations: int, num_hidden: int, batch_size: Size = 1, dtype: str = "float32"
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; every step's input is called `data`."""
     return create_workload(get_net(iterations, num_hidden, batch_size, dtype))

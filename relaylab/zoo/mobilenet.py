@@ -5,8 +5,9 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 # (input channels, output channels, whether the block halves the image)
 BLOCKS = [(32, 64, False), (64, 128, True), (128, 128, False), (128, 256, True), (256, 256, False), (256, 512, True)]
@@ -79,9 +80,10 @@ def separable_conv_block(
     return nn.relu(layers.batch_norm_infer(pointwise, epsilon=epsilon, axis=channel_axis, name=f"{name}_bn2"))
 
 
+@checked
 def mobile_net(
     num_classes: int = 1000,
-    data_shape: tuple[int, ...] = (1, 3, 224, 224),
+    data_shape: Sizes = (1, 3, 224, 224),
     dtype: str = "float32",
     alpha: float = 1.0,
     is_shallow: bool = False,
@@ -101,10 +103,11 @@ def mobile_net(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    batch_size: int = 1,
+    batch_size: Size = 1,
     num_classes: int = 1000,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    image_shape: Sizes = (3, 224, 224),
     dtype: str = "float32",
     layout: str = "NCHW",
     alpha: float = 1.0,

@@ -6,14 +6,15 @@ The shapes for ImageNet (18, 34, 50, 101, 152, 200, 269 layers) and for CIFAR-si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import add, nn
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayValueError
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayValueError, shown
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 EPSILON = 2e-5
 UNITS = {
@@ -87,14 +88,14 @@ def resnet(
     num_stages: int,
     filter_list: Sequence[int],
     num_classes: int,
-    data_shape: tuple[int, ...],
+    data_shape: Sizes,
     bottle_neck: bool = True,
     layout: str = "NCHW",
     dtype: str = "float32",
 ) -> Function:
     """The network of `num_stages` stages with `units[i]` units of `filter_list[i + 1]` channels each."""
     kernel_layout = layers.conv_kernel_layout(layout)
-    height = data_shape[layout.index("H")]
+    height = cast(int, data_shape[layout.index("H")])
     data = var("data", shape=data_shape, dtype=dtype)
     body = layers.batch_norm_infer(data, epsilon=EPSILON, axis=layout.index("C"), scale=False, name="bn_data")
     size, stride = (3, 1) if height <= 32 else (7, 2)
@@ -147,11 +148,12 @@ def plan(num_layers: int, height: int) -> dict[str, Any]:
     return dict(units=UNITS[num_layers], num_stages=4, filter_list=filters, bottle_neck=deep)
 
 
+@checked
 def get_net(
-    batch_size: int,
+    batch_size: Size,
     num_classes: int,
     num_layers: int = 50,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    image_shape: Sizes = (3, 224, 224),
     layout: str = "NCHW",
     dtype: str = "float32",
     build: Callable[..., Function] = resnet,
@@ -159,15 +161,22 @@ def get_net(
 ) -> Function:
     """The network as a function of its input and parameters."""
     layers.conv_kernel_layout(layout)  # refuses a layout that has none
-    shape = plan(num_layers, image_shape[layout.index("H") - 1])
+    height = image_shape[layout.index("H") - 1] if len(image_shape) == len(layout) - 1 else None
+    if not isinstance(height, int):
+        raise RelayValueError(
+            f"no image of {shown(image_shape)} has the layout {layout}, and a height that is known",
+            code="zoo.image-size",
+        )
+    shape = plan(num_layers, height)
     return build(num_classes=num_classes, data_shape=(batch_size, *image_shape), layout=layout, dtype=dtype, **shape)
 
 
+@checked
 def get_workload(
-    batch_size: int = 1,
+    batch_size: Size = 1,
     num_classes: int = 1000,
     num_layers: int = 18,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    image_shape: Sizes = (3, 224, 224),
     layout: str = "NCHW",
     dtype: str = "float32",
     build: Callable[..., Function] = resnet,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo import layers
 from relaylab.zoo import resnet as resnet_2d
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 from relaylab.zoo.resnet import EPSILON
 
 Triple = tuple[int, int, int]
@@ -54,7 +55,7 @@ def resnet(
     num_stages: int,
     filter_list: Sequence[int],
     num_classes: int,
-    data_shape: tuple[int, ...],
+    data_shape: Sizes,
     bottle_neck: bool = True,
     layout: str = "NCDHW",
     dtype: str = "float32",
@@ -64,7 +65,7 @@ def resnet(
     data = var("data", shape=data_shape, dtype=dtype)
     body = layers.batch_norm_infer(data, epsilon=EPSILON, scale=False, name="bn_data")
     entry: dict[str, Any] = dict(channels=filter_list[0], data_layout=layout, kernel_layout=kernel_layout, name="conv0")
-    if data_shape[layout.index("H")] <= 32:
+    if cast(int, data_shape[layout.index("H")]) <= 32:
         body = layers.conv3d(body, kernel_size=(3, 3, 3), strides=(1, 1, 1), padding=(1, 1, 1), **entry)
     else:
         body = layers.conv3d(body, kernel_size=(3, 7, 7), strides=(1, 2, 2), padding=(1, 3, 3), **entry)
@@ -80,11 +81,12 @@ def resnet(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_net(
-    batch_size: int,
+    batch_size: Size,
     num_classes: int,
     num_layers: int = 50,
-    image_shape: tuple[int, ...] = (3, 16, 112, 112),
+    image_shape: Sizes = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
     **kwargs: object,
@@ -93,11 +95,12 @@ def get_net(
     return resnet_2d.get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, resnet)
 
 
+@checked
 def get_workload(
-    batch_size: int = 1,
+    batch_size: Size = 1,
     num_classes: int = 1000,
     num_layers: int = 18,
-    image_shape: tuple[int, ...] = (3, 16, 112, 112),
+    image_shape: Sizes = (3, 16, 112, 112),
     layout: str = "NCDHW",
     dtype: str = "float32",
     **kwargs: object,

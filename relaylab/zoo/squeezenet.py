@@ -5,8 +5,9 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import concatenate, nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 POOL = "pool"
 VERSIONS: dict[str, list[str | tuple[int, int]]] = {
@@ -28,7 +29,8 @@ def _fire(net: Expr, squeeze: int, expand: int, prefix: str) -> Expr:
     return concatenate((left, right), axis=1)
 
 
-def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, version: str, dtype: str) -> Function:
+@checked
+def get_net(batch_size: Size, image_shape: Sizes, num_classes: int, version: str, dtype: str) -> Function:
     """The network as a function of its input and parameters."""
     if version not in VERSIONS:
         raise RelayValueError(
@@ -48,11 +50,12 @@ def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, ver
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    batch_size: int = 1,
+    batch_size: Size = 1,
     num_classes: int = 1000,
     version: str = "1.0",
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    image_shape: Sizes = (3, 224, 224),
     dtype: str = "float32",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; `version` is "1.0" or "1.1"."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import add, nn, reshape, reshape_like
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
+from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
-from relaylab.zoo.init import Constant, create_workload
+from relaylab.zoo.init import Constant, Sizes, create_workload
 
 
-def get_net(
-    input_shape: tuple[int, ...] = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None
-) -> Function:
+@checked
+def get_net(input_shape: Sizes = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None) -> Function:
     """The network as a function of its input and parameters; `wtype` is the data type of the weights."""
+    if len(input_shape) != 4:
+        raise RelayValueError("the input has four axes, NCHW", code="zoo.image-size", help="input_shape=(1, 3, 24, 12)")
     wtype = wtype or dtype
     rank, channels, width = len(input_shape), input_shape[1], input_shape[-1]
     data = var("data", shape=input_shape, dtype=dtype)
@@ -31,8 +34,9 @@ def get_net(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    input_shape: tuple[int, ...] = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None
+    input_shape: Sizes = (1, 3, 24, 12), dtype: str = "float32", wtype: str | None = None
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters: every weight is one over the number of its elements."""
     return create_workload(get_net(input_shape, dtype, wtype), Constant())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import concatenate, nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
 from relaylab.zoo.init import create_workload
@@ -18,6 +19,7 @@ def _block(x: Expr, name: str, channels: int) -> Expr:
     return x
 
 
+@checked
 def get_net(
     batch_size: int = 1, size: int = 128, base: int = 64, levels: int = 4, in_channels: int = 3, num_classes: int = 2
 ) -> Function:
@@ -40,6 +42,7 @@ def get_net(
     return Function(free_vars(out), out)
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net`."""
     return create_workload(get_net(**sizes))

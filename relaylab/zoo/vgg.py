@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import nn
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo import layers
-from relaylab.zoo.init import create_workload
+from relaylab.zoo.init import Size, Sizes, create_workload
 
 FILTERS = [64, 128, 256, 512, 512]
 LAYERS = {11: [1, 1, 2, 2, 2], 13: [2, 2, 2, 2, 2], 16: [2, 2, 3, 3, 3], 19: [2, 2, 4, 4, 4]}
@@ -39,13 +40,9 @@ def get_classifier(input_data: Expr, num_classes: int) -> Expr:
     return layers.dense_add_bias(body, units=num_classes, name="fc8")
 
 
+@checked
 def get_net(
-    batch_size: int,
-    image_shape: tuple[int, ...],
-    num_classes: int,
-    dtype: str,
-    num_layers: int = 11,
-    batch_norm: bool = False,
+    batch_size: Size, image_shape: Sizes, num_classes: int, dtype: str, num_layers: int = 11, batch_norm: bool = False
 ) -> Function:
     """The network as a function of its input and parameters."""
     if num_layers not in LAYERS:
@@ -55,10 +52,11 @@ def get_net(
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(
-    batch_size: int,
+    batch_size: Size,
     num_classes: int = 1000,
-    image_shape: tuple[int, ...] = (3, 224, 224),
+    image_shape: Sizes = (3, 224, 224),
     dtype: str = "float32",
     num_layers: int = 11,
     batch_norm: bool = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from support.recorded import recorded
 from relaylab import relay
 from relaylab.ir import Call, Let, Op, TupleGetItem, walk
 from relaylab.relay import testing
+from relaylab.support.errors import RelayError
 
 CENSUS = {
     "mlp": (
@@ -261,6 +263,11 @@ def test_parameters_without_elements() -> None:
         (lambda: testing.resnet.get_net(1, 10, 9, (3, 28, 28)), "num_layers 9"),
         (lambda: testing.resnet.get_net(1, 10, -4, (3, 28, 28)), "num_layers -4"),
         (lambda: testing.resnet.get_net(1, 10, 18, layout="CHWN4c"), "known for CHWN4c"),
+        (lambda: testing.resnet.get_net(1, 10, 18, (224, 224)), "(224, 224) has the layout NCHW"),
+        (lambda: testing.resnet.get_net(1, 10, "18"), "`num_layers` must be a whole number, not '18'"),
+        (lambda: testing.mlp.get_workload(1, image_shape=784), "`image_shape` must be a list"),
+        (lambda: testing.mobilenet.get_workload(alpha="1"), "`alpha` must be a number"),
+        (lambda: testing.synthetic.get_workload((3, 24, 12)), "four axes"),
         (lambda: testing.lstm.get_net(-1, 16), "-1 steps"),
         (lambda: testing.make_nat_value(testing.Prelude(), -1), "-1 is not a natural number"),
         (lambda: testing.vgg.get_net(1, (3, 32, 32), 10, "float32", 12), "num_layers 12"),
@@ -272,5 +279,10 @@ def test_parameters_without_elements() -> None:
     ],
 )
 def test_bad_options(call, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(RelayError, match=re.escape(message)):
         call()
+
+
+def test_sizes_may_be_open() -> None:
+    mod, _ = testing.resnet.get_workload(relay.Any(), 10, 8, [3, 28, 28])
+    assert str(mod["main"].ret_type) == "Tensor[(?, 10), float32]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, free_vars, var
 from relaylab.op import add, nn, reshape, strided_slice, tanh
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo.attention.layers import embed, gelu, heads_of, linear, norm, positions
 from relaylab.zoo.init import create_workload
 
@@ -22,6 +23,7 @@ def encoder(x: Expr, batch: int, length: int, layers: int, hidden: int, heads: i
     return x
 
 
+@checked
 def get_net(
     batch_size: int = 1, length: int = 128, layers: int = 12, hidden: int = 768, heads: int = 12, inner: int = 3072,
     vocabulary: int = 30522, num_classes: int = 2,
@@ -37,6 +39,7 @@ def get_net(
     return Function(free_vars(out), out)
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net` (BERT-base if not given)."""
     return create_workload(get_net(**sizes))

@@ -9,6 +9,7 @@ import numpy as np
 from relaylab.ir import Expr, Function, IRModule, Var, const, free_vars, var
 from relaylab.op import add, concatenate, cos, multiply, nn, reshape, sin, transpose
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo.attention.layers import gelu, heads_of, linear, norm, silu
 from relaylab.zoo.init import create_workload
 
@@ -35,6 +36,7 @@ def time_embedding(time: Expr, batch: int, channels: int) -> Expr:
     return linear(silu(linear(waves, "time1", 4 * channels)), "time2", 4 * channels)
 
 
+@checked
 def get_net(
     batch_size: int = 1, channels: int = 320, size: int = 16, heads: int = 8, text_length: int = 77, text_width: int
     = 768, groups: int = GROUPS,
@@ -71,6 +73,7 @@ def is_condition(param: Var) -> bool:
     return param.name_hint in ("time", "text")
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net`."""
     return create_workload(get_net(**sizes), is_input=is_condition)

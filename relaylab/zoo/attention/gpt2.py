@@ -10,6 +10,7 @@ from relaylab.ir import Expr, Function, IRModule, Tuple, Var, const, free_vars, 
 from relaylab.ir.dims import SizeVar, dim
 from relaylab.op import add, concatenate, nn, shape_of, take
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo.attention.layers import causal, gelu_tanh, heads_of, linear, norm, positions
 from relaylab.zoo.init import create_workload
@@ -17,6 +18,7 @@ from relaylab.zoo.init import create_workload
 PLACES = 1024
 
 
+@checked
 def get_net(
     batch_size: int = 1, length: int = 64, cache: int | SizeVar = 0, layers: int = 12, hidden: int = 768,
     heads: int = 12, vocabulary: int = 50257,
@@ -70,6 +72,7 @@ def is_past(param: Var) -> bool:
     return param.name_hint.startswith("past_")
 
 
+@checked
 def get_workload(cache: int | SizeVar = 0, **sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net` (GPT-2 small if not given)."""
     return create_workload(get_net(cache=cache, **sizes), is_input=is_past)

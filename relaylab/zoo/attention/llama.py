@@ -5,10 +5,12 @@ from __future__ import annotations
 from relaylab.ir import Function, IRModule, free_vars, var
 from relaylab.op import add, multiply
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.zoo.attention.layers import Heads, causal, heads_of, linear, rms_norm, rotated, silu
 from relaylab.zoo.init import create_workload
 
 
+@checked
 def get_net(
     batch_size: int = 1, length: int = 64, layers: int = 1, hidden: int = 2048, heads: int = 32, key_heads: int = 4,
     inner: int = 5632,
@@ -33,6 +35,7 @@ def get_net(
     return Function(free_vars(x), x)
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net`."""
     return create_workload(get_net(**sizes))

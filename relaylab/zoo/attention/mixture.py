@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylab.ir import Expr, Function, IRModule, const, free_vars, var
 from relaylab.op import add, argmax, divide, multiply, nn, one_hot, split, subtract, sum, zeros_like
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo.attention.layers import linear, silu
 from relaylab.zoo.init import create_workload
@@ -22,6 +23,7 @@ def gates(shares: Expr, experts: int, chosen: int) -> Expr:
     return divide(kept, sum(kept, axis=-1, keepdims=True))
 
 
+@checked
 def get_net(tokens: int = 32, hidden: int = 512, inner: int = 1024, experts: int = 8, chosen: int = 2) -> Function:
     """States (tokens, hidden) from `data` of the same shape, through the `chosen` of the `experts` that fit best.
 
@@ -41,6 +43,7 @@ def get_net(tokens: int = 32, hidden: int = 512, inner: int = 1024, experts: int
     return Function(free_vars(net), net)
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net`."""
     return create_workload(get_net(**sizes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from relaylab.ir import Function, IRModule, free_vars, var
 from relaylab.op import add, broadcast_to, concatenate, nn, reshape, strided_slice, transpose
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.zoo.attention.layers import gelu, heads_of, linear, norm, positions
 from relaylab.zoo.init import create_workload
@@ -12,6 +13,7 @@ from relaylab.zoo.init import create_workload
 EPSILON = 1e-6
 
 
+@checked
 def get_net(
     batch_size: int = 1, size: int = 224, patch: int = 16, layers: int = 12, hidden: int = 768, heads: int = 12,
     num_classes: int = 1000,
@@ -37,6 +39,7 @@ def get_net(
     return Function(free_vars(out), out)
 
 
+@checked
 def get_workload(**sizes: int) -> tuple[IRModule, dict[str, NDArray]]:
     """The typed module and its parameters; the sizes are those of `get_net`."""
     return create_workload(get_net(**sizes))
