@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.ir import OPERATORS
 from relaylab.compat import install_as_tvm, uninstall_tvm
 from relaylab.support.errors import DiagnosticError, RelayError, RelayValueError
 from relaylab.transform.quantized.fake_quantization_rules import RULES
@@ -41,7 +42,7 @@ def test_a_call_has_the_record_of_its_kind(tvm: Any) -> None:
 
 
 @pytest.fixture
-def scaled(tvm: Any) -> Any:
+def scaled(tvm: Any) -> Iterator[Any]:
     from tvm.relay.op import op
 
     op.register("test.scaled", "data times k")
@@ -53,7 +54,8 @@ def scaled(tvm: Any) -> Any:
     made.set_support_level(1)
     op.register_pattern("test.scaled", relay.op.OpPattern.ELEMWISE)
     op.register_compute("test.scaled", lambda attrs, inputs, out: [inputs[0] * np.float32(attrs["k"])])
-    return lambda x, k=3: relay.Call(made, [x], tvm.ir.make_node("DictAttrs", k=k))
+    yield lambda x, k=3: relay.Call(made, [x], tvm.ir.make_node("DictAttrs", k=k))
+    OPERATORS.remove("test.scaled")
 
 
 @pytest.mark.parametrize("kind", ["debug", "vm"])
