@@ -22,7 +22,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _by_rows(metafunc: pytest.Metafunc) -> None:
     """Fixtures of one table change together."""
-    names = {id(value): name for name, value in vars(metafunc.module).items() if name in metafunc.fixturenames}
+    around = [metafunc.module, *(metafunc.cls.__mro__ if metafunc.cls else ())]
+    every = [named for place in around for named in vars(place).items()]
+    names = {id(value): name for name, value in every if name in metafunc.fixturenames}
     tables: dict[int, list[tuple[str, tuple[tuple, ...], int]]] = {}
     for made, first, rows, column in ROWS:
         if id(made) in names:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from collections.abc import Callable, Iterable
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -85,7 +88,7 @@ def parameter(*values: object, ids: list[str] | None = None, by_dict: dict[str, 
         ids, values = list(by_dict), tuple(by_dict.values())
 
     @pytest.fixture(params=list(values) or None, ids=ids)
-    def as_fixture(request: Any) -> Any:
+    def as_fixture(*own: object, request: Any) -> Any:  # within a class its test is the first argument
         return request.param
 
     return as_fixture
@@ -105,11 +108,27 @@ ROWS: list[tuple[object, object, tuple[tuple, ...], int]] = []
 
 
 def fixture(func: Callable | None = None, *, cache_return_value: bool = False) -> Any:
-    """A pytest fixture; with `cache_return_value` it is computed once a session."""
+    """A pytest fixture; with `cache_return_value` it is computed once for equal arguments, and each test has a copy."""
     import pytest
 
-    make = pytest.fixture(scope="session" if cache_return_value else "function")
+    make = lambda function: pytest.fixture(_kept(function) if cache_return_value else function)
     return make if func is None else make(func)
+
+
+def _kept(function: Callable) -> Callable:
+    values: dict[bytes, Any] = {}
+
+    @wraps(function)
+    def run(*own: object, **given: object) -> Any:
+        try:
+            key = pickle.dumps(sorted(given.items()))
+        except (pickle.PicklingError, TypeError, AttributeError):  # computed for each test
+            return function(*own, **given)
+        if key not in values:
+            values[key] = function(*own, **given)
+        return copy.deepcopy(values[key])
+
+    return run
 
 
 class Needs:

@@ -46,6 +46,21 @@ def test_here():
 def test_named(target, dev):
     assert target == "llvm"
 
+made = []
+
+class TestKept:
+    length = tvm.testing.parameter(1, 2)
+    left, right = tvm.testing.parameters((0, 1), (2, 3))
+
+    @tvm.testing.fixture(cache_return_value=True)
+    def kept(self, length):
+        made.append(length)
+        return [0] * length
+
+    def test_a_copy(self, kept, length, left, right):
+        assert kept == [0] * length and made.count(length) == 1 and left < right
+        kept.append(1)
+
 if __name__ == "__main__":
     tvm.testing.main()
 """
@@ -53,7 +68,7 @@ if __name__ == "__main__":
 run = subprocess.run(
     [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"], capture_output=True, text=True
 )
-assert "7 passed, 2 skipped" in run.stdout, run.stdout + run.stderr
+assert "11 passed, 2 skipped" in run.stdout, run.stdout + run.stderr
 assert utils.install_request_hook(depth=3) is None and tvm.testing.enabled_targets()[0][0] == "llvm"
 assert requires_llvm.marks() == [] and len(requires_cuda.marks()) == len(requires_gpu.marks()) == 1
 assert tvm.testing.strtobool("on") and not tvm.testing.strtobool("0")
