@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from relaylab.compat.target import Target
 
@@ -20,9 +20,10 @@ def __getattr__(name: str) -> Callable[..., Target]:
     if name not in KINDS:
         raise AttributeError(name)
 
-    def made(model: object = "unknown", options: object = None, **settings: object) -> Target:
-        """The target of this name; of the model nothing is asked here."""
-        return Target(KINDS[name])
+    def made(model: object = "unknown", options: str | Sequence[str] | None = None, **settings: object) -> Target:
+        """The target of this name, with options as its text has them; of other settings nothing is asked here."""
+        given = [options] if isinstance(options, str) else [*(options or ())]
+        return Target(" ".join([KINDS[name], *([] if model == "unknown" else [f"-model={model}"]), *given]))
 
     made.__name__ = made.__qualname__ = name
     return made

@@ -89,7 +89,7 @@ class ObjectPath:
         return hash(tuple((kind.__name__, repr(step)) for kind, step in self._key()))
 
     def __str__(self) -> str:
-        return "".join(p.shown.format(p.step if p.step is not None else "root") for p in self.steps())
+        return "".join(p.shown.format("root" if p.step is None else p.step) for p in self.steps())
 
     __repr__ = __str__
 
@@ -137,7 +137,9 @@ class MissingArrayElementPath(ArrayIndexPath):
 class MapValuePath(ObjectPath):
     """The way to a value of a map."""
 
-    shown = "[{0!r}]"
+    @property
+    def shown(self) -> str:
+        return '["{0}"]' if isinstance(self.step, str) else "[{0}]"
 
     @property
     def key(self) -> object:

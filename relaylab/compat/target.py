@@ -66,6 +66,16 @@ class Target:
         return [f for f in self.native.features.split(",") if f]
 
     @property
+    def model(self) -> str:
+        """The model of the device that was named, or `unknown`."""
+        return str(self.attrs.get("model", "unknown"))
+
+    @property
+    def device_name(self) -> str:
+        """The kind of device that was named, such as `arm_cpu`; else empty."""
+        return self.attrs.get("device", "")
+
+    @property
     def libs(self) -> list[str]:
         """Libraries that were asked for; none is used."""
         return self.attrs.get("libs", [])

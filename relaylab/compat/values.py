@@ -113,6 +113,9 @@ class FloatImm(float):
             raise RelayTypeError(f"{shown(dtype)} is no type of floats", code="compat.not-a-number")
         return new
 
+    def __reduce__(self) -> tuple[type, tuple[str, float]]:
+        return type(self), (self.dtype, float(self))
+
     @property
     def value(self) -> float:
         return float(self)
@@ -250,6 +253,9 @@ class _TypedInt(IntImm):
         new = super().__new__(cls, value)
         new.dtype = dtype
         return new
+
+    def __reduce__(self) -> tuple[type, tuple[int, str]]:
+        return type(self), (int(self), self.dtype)
 
 
 def typed_int(value: int, dtype: str) -> IntImm:

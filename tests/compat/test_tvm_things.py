@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -170,6 +172,9 @@ def test_converted_values(tvm: Any) -> None:
     with pytest.raises(RelayError, match="no type of floats"):
         tvm.tir.FloatImm("int32", 1)
     assert tvm.runtime.const(2**40).dtype == "int64" and tvm.tir.IntImm("int8", -128) == -128
+    for made in (tvm.tir.FloatImm("float16", 2.5), tvm.tir.IntImm("int64", 3)):
+        again = pickle.loads(pickle.dumps(copy.deepcopy(made)))
+        assert again == made and again.dtype == made.dtype and type(again) is type(made)
     assert tvm.ir.make_node("IntImm", dtype="int64", value=10, span=None).dtype == "int64"
     assert tvm.tir.const(3, "int64").dtype == "int64" and tvm.tir.IntImm("uint8", 4).dtype == "uint8"
     assert isinstance(X.checked_type.shape, tvm.ir.container.Array) and isinstance(
@@ -220,6 +225,7 @@ def test_the_way_to_a_difference(tvm: Any) -> None:
     left, right = tvm.ir.base.get_first_structural_mismatch(relay.Function([X], relay.add(X, relay.const(1.0))), other)
     assert str(left) == "<root>.body.args[1]" == str(right)
     root = tvm.runtime.ObjectPath.root()
+    assert str(root.map_value("foo").map_value(3)) == '<root>["foo"][3]'
     assert root.attr("body").is_prefix_of(left) and left.get_prefix(1) == root and len(left) == 4
     assert tvm.ir.base.get_first_structural_mismatch(other, other) is None
 

@@ -332,6 +332,14 @@ def test_a_target_has_the_options_that_were_given(tvm: Any, text: str, keys: lis
         assert (made.kind.name, made.keys, made.attrs) == (text.split()[0], keys, attrs) and made == target
 
 
+@pytest.mark.filterwarnings("ignore:.*read as this CPU")
+def test_targets_of_other_devices_take_a_model_and_options(tvm: Any) -> None:
+    made = tvm.target.cuda("1080ti", options=["-libs=cublas,cudnn", "-arch=sm_61"])
+    assert (made.model, made.libs, made.attrs["arch"]) == ("1080ti", ["cublas", "cudnn"], "sm_61")
+    assert tvm.target.cuda(options="-libs=cublas").libs == ["cublas"] and tvm.target.cuda().model == "unknown"
+    assert tvm.target.mali().device_name == "mali" and tvm.target.arm_cpu("rasp4b").keys == ["arm_cpu", "cpu"]
+
+
 def test_the_target_of_the_block(tvm: Any) -> None:
     with tvm.target.Target("llvm") as target:
         assert tvm.target.Target.current(allow_none=False) is target
