@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 Function = Callable[..., Any]
+torch: Any = None
+"""The package, once a model is translated: its compiler follows no import within a function."""
 
 
 class TorchTensor(Protocol):
@@ -45,8 +47,6 @@ def to_torch(path: str) -> tuple[Any, list[str]]:
     RelayValueError names an operator without a rule.
     """
     import onnx
-
-    torch = import_module("torch")
     from onnx import numpy_helper
 
     model, rules = onnx.load(path).graph, functions()
@@ -84,6 +84,7 @@ def _add(graph: FxGraph, node: NodeProto, values: dict[str, Any], rules: dict[st
 
 def functions() -> dict[str, Function]:
     """The function of every ONNX operator: operands by position, attributes by name."""
+    global torch
     torch = import_module("torch")
 
     own = {
@@ -127,8 +128,6 @@ def functions() -> dict[str, Function]:
 
 def _padded(x: TorchTensor, pads: Sequence[int], value: float = 0.0) -> tuple[TorchTensor, list[int]]:
     """The data and the padding that is equal on both sides; unequal padding is added to the data."""
-    torch = import_module("torch")
-
     before, after = list(pads[: len(pads) // 2]), list(pads[len(pads) // 2 :])
     if before == after:
         return x, before
@@ -147,8 +146,6 @@ def _conv(
     group: int,
     kernel_shape: Sequence[int],
 ) -> TorchTensor:
-    torch = import_module("torch")
-
     x, padding = _padded(x, pads)
     return torch.nn.functional.conv2d(x, w, bias, list(strides), padding, list(dilations), group)
 
@@ -165,8 +162,6 @@ def _conv_transpose(
     output_padding: Sequence[int],
     kernel_shape: Sequence[int],
 ) -> TorchTensor:
-    torch = import_module("torch")
-
     half = len(pads) // 2
     uneven = [b - a for a, b in zip(pads[:half], pads[half:])]  # the padding cuts the result
     out = torch.nn.functional.conv_transpose2d(
@@ -194,8 +189,6 @@ def _max_pool(
     ceil_mode: int = 0,
     dilations: Sequence[int] = (1, 1),
 ) -> TorchTensor:
-    torch = import_module("torch")
-
     x, padding = _padded(x, pads, float("-inf"))
     taps, steps, apart = list(kernel_shape), list(strides), list(dilations)
     return torch.nn.functional.max_pool2d(x, taps, steps, padding, apart, ceil_mode=bool(ceil_mode))
@@ -210,8 +203,6 @@ def _average_pool(
     ceil_mode: int = 0,
     count_include_pad: int,
 ) -> TorchTensor:
-    torch = import_module("torch")
-
     half = len(pads) // 2
     if pads[:half] != pads[half:] and not count_include_pad:
         raise RelayValueError(
@@ -226,38 +217,26 @@ def _average_pool(
 def _batch_norm(
     x: TorchTensor, gamma: TorchTensor, beta: TorchTensor, mean: TorchTensor, variance: TorchTensor, *, epsilon: float
 ) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.nn.functional.batch_norm(x, mean, variance, gamma, beta, False, 0.0, epsilon)
 
 
 def _layer_norm(x: TorchTensor, gamma: TorchTensor, beta: TorchTensor, *, axis: int, epsilon: float) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.nn.functional.layer_norm(x, x.shape[axis:], gamma, beta, epsilon)
 
 
 def _gemm(a: TorchTensor, b: TorchTensor, c: TorchTensor | None = None, *, transB: int = 0) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.nn.functional.linear(a, b if transB else b.t(), c)
 
 
 def _softmax(x: TorchTensor, *, axis: int) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.softmax(x, axis)
 
 
 def _concat(*parts: TorchTensor, axis: int) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.cat(parts, axis)
 
 
 def _split(x: TorchTensor, sizes: Sequence[int], *, axis: int) -> TorchTensor:
-    torch = import_module("torch")
-
     return torch.split(x, list(sizes), axis)
 
 

@@ -89,6 +89,23 @@ def test_a_network_says_the_same_in_pytorch(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(ours.numpy(), value, rtol=1e-3, atol=1e-5 * np.abs(value).max())
 
 
+@pytest.mark.parametrize("name", ["mlp", "mobilenet", "dcgan"])
+def test_the_compiler_of_pytorch_follows_every_function(name: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from relaylab.frontend import to_onnx
+    from relaylab.bench.torch_model import to_torch
+
+    mod, params = NETWORKS[name].small()
+    (tmp_path / "net.onnx").write_bytes(to_onnx(mod, params).SerializeToString())
+    lib = relay.build(mod, "llvm", params=params)
+    feed = inputs_of(lib)
+    model, names = to_torch(str(tmp_path / "net.onnx"))
+    with torch.no_grad():
+        (found,) = torch.compile(model, backend="eager", fullgraph=True)(*(torch.from_numpy(feed[n]) for n in names))
+    np.testing.assert_allclose(found.numpy(), np.asarray(lib.run(**feed)), rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["toy", "matmul"])
 def test_a_row_says_the_same_in_onnx(name: str) -> None:
     _same_in_onnx(*ROWS[name].workload())
