@@ -101,8 +101,8 @@ def functions() -> dict[str, Function]:
         "Reshape": _reshape,
         "Transpose": _transpose,
         "Flatten": _flatten,
-        "GlobalAveragePool": lambda x: x.mean((2, 3), keepdim=True),
-        "GlobalMaxPool": lambda x: x.amax((2, 3), keepdim=True),
+        "GlobalAveragePool": lambda x: x.mean(tuple(range(2, x.ndim)), keepdim=True),
+        "GlobalMaxPool": lambda x: x.amax(tuple(range(2, x.ndim)), keepdim=True),
     }
     same = {
         "Relu": torch.relu,
@@ -147,7 +147,7 @@ def _conv(
     kernel_shape: Sequence[int],
 ) -> TorchTensor:
     x, padding = _padded(x, pads)
-    return torch.nn.functional.conv2d(x, w, bias, list(strides), padding, list(dilations), group)
+    return torch.convolution(x, w, bias, list(strides), padding, list(dilations), False, [0] * len(padding), group)
 
 
 def _conv_transpose(
@@ -220,7 +220,9 @@ def _batch_norm(
     return torch.nn.functional.batch_norm(x, mean, variance, gamma, beta, False, 0.0, epsilon)
 
 
-def _layer_norm(x: TorchTensor, gamma: TorchTensor, beta: TorchTensor, *, axis: int, epsilon: float) -> TorchTensor:
+def _layer_norm(
+    x: TorchTensor, gamma: TorchTensor, beta: TorchTensor, *, axis: int = -1, epsilon: float = 1e-5
+) -> TorchTensor:
     return torch.nn.functional.layer_norm(x, x.shape[axis:], gamma, beta, epsilon)
 
 
