@@ -201,6 +201,28 @@ def _quantized_weight(expr: Call) -> bool:
     return len(data.data.shape) > 1 and data.data.dtype.itemsize == 1
 
 
+def rounded_up(
+    g: Graph, x: Expr, reach: Sequence[int], strides: Sequence[int], before: Sequence[int], after: Sequence[int]
+) -> tuple[int, ...]:
+    """`ceil_mode` as padding behind the spatial axes of `x`: a last window counts if it begins before that there does.
+
+    Where it cannot begin later, padding one less than a step says the same for every extent.
+    """
+    out, sizes = list(after), g.dims(x)[2:]
+    if any(is_open(n) and s + a > r for n, s, a, r in zip(sizes, strides, after, reach)):
+        sizes = g.extents(x, 2)  # which says what is missing
+    for k, n in enumerate(sizes):
+        if is_open(n):
+            out[k] += strides[k] - 1
+            continue
+        padded = n + before[k] + after[k] - reach[k]
+        count = -(-padded // strides[k]) + 1
+        if (count - 1) * strides[k] >= n + before[k]:
+            count -= 1
+        out[k] += max((count - 1) * strides[k] - padded, 0)
+    return tuple(out)
+
+
 def is_open(dim: object) -> bool:
     """Whether a dimension is not known."""
     return isinstance(dim, AnyDim)

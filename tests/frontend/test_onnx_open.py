@@ -120,6 +120,20 @@ ALONE = [
     (node("Flatten", ["a"], ["y"], axis=2), 17, {"a": floats(2, 3, 4, 1)}),
     (node("MatMul", ["a", "b"], ["y"]), 17, {"a": floats(2, 1, 2, 3), "b": floats(4, 3, 2)}),
     (node("GatherElements", ["a", "b"], ["y"], axis=1), 17, {"a": floats(3, 4), "b": np.array([[-1, 2, -2]])}),
+    (
+        node(
+            "AveragePool",
+            ["a"],
+            ["y"],
+            kernel_shape=[3, 2],
+            strides=[2, 2],
+            pads=[1, 0, 1, 0],
+            ceil_mode=1,
+            count_include_pad=1,
+        ),
+        19,
+        {"a": floats(1, 2, 6, 5)},
+    ),
 ]
 
 
@@ -127,7 +141,8 @@ ALONE = [
 def test_one_operator_of_open_sizes(made, opset, feed):
     if made.op_type in ("Softmax", "LogSoftmax"):
         pytest.importorskip("onnxruntime", reason="ONNX's own evaluator knows their newest form only")
-    open_ = {name: [f"{name}{k}" if k < 2 else d for k, d in enumerate(a.shape)] for name, a in feed.items()}
+    least = 4 if "Pool" in made.op_type else 2
+    open_ = {name: [f"{name}{k}" if k < least else d for k, d in enumerate(a.shape)] for name, a in feed.items()}
     proto = model([made], feed, ["y"], opset=opset, shapes=open_)
     for executor in ("debug", "vm"):
         got = relay.create_executor(executor, mod=imported(proto)).evaluate()(*feed.values())

@@ -273,6 +273,22 @@ def test_strides_are_known_where_sizes_are_open() -> None:
         agree(Wrapped(function), X, executor="vm", dynamic=(({1: free, 2: free},),))
 
 
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
+        lambda x: F.avg_pool2d(x, (3, 2), 2, (1, 0), ceil_mode=True),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        lambda x: F.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3),
+    ],
+)
+def test_windows_are_rounded_up_where_sizes_are_open(pool) -> None:
+    free, model = torch.export.Dim.DYNAMIC, Wrapped(pool)
+    mod, params = relay.frontend.from_pytorch(program(model, IMAGE, dynamic=(({0: free, 2: free, 3: free},),)))
+    for x in (r(2, 4, 6, 7), r(1, 4, 7, 6)):
+        compare(run(mod, params, [x], "vm"), wanted(model, [x]), 1e-5)
+
+
 def test_any_strides_are_read_where_the_tensor_holds_them() -> None:
     with pytest.raises(RelayError) as info:
         relay.frontend.from_pytorch(program(Wrapped(lambda x: x[0].as_strided((2, 3), (12, 1)) * 2), X))

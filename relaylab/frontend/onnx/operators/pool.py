@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, rounded_up
 from relaylab.frontend.onnx import windows
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import CONTRIB, converts
@@ -22,17 +22,10 @@ AVERAGE = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}
 
 
 def _rounded_up(g: Graph, node: OnnxNode, x: Expr, win: Windows) -> Windows:
-    """`ceil_mode` as more padding behind: a last window counts if it begins before the padding there does."""
     if not node.get("ceil_mode", 0):
         return win
-    after = list(win.after)
-    for k, n in enumerate(g.extents(x, 2)):
-        padded = n + win.before[k] + win.after[k] - win.reach(k)
-        count = -(-padded // win.strides[k]) + 1
-        if (count - 1) * win.strides[k] >= n + win.before[k]:
-            count -= 1
-        after[k] += max((count - 1) * win.strides[k] - padded, 0)
-    return replace(win, after=tuple(after))
+    reach = [win.reach(k) for k in range(len(win.kernel))]
+    return replace(win, after=rounded_up(g, x, reach, win.strides, win.before, win.after))
 
 
 def _arguments(win: Windows) -> dict[str, Any]:

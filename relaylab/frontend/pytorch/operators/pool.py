@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.graph import rounded_up
 from relaylab.frontend.pytorch.graph import TorchGraph, pair
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
@@ -33,20 +34,6 @@ def _first(out: Expr, added: bool) -> Expr:
     return op.squeeze(out, axis=[0]) if added else out
 
 
-def _behind(
-    g: TorchGraph, x: Expr, reach: Sequence[int], strides: Sequence[int], pads: Sequence[int], up: bool
-) -> tuple[int, ...]:
-    """Padding behind: with `ceil_mode` a last window counts if it begins before the padding there does."""
-    after = list(pads)
-    for k, n in enumerate(g.shape(x)[2:] if up else ()):
-        padded = n + 2 * pads[k] - reach[k]
-        count = -(-padded // strides[k]) + 1
-        if (count - 1) * strides[k] >= n + pads[k]:
-            count -= 1
-        after[k] += max((count - 1) * strides[k] - padded, 0)
-    return tuple(after)
-
-
 @converts("max_pool2d_with_indices", "max_pool3d_with_indices")
 def max_pool(
     g: TorchGraph,
@@ -64,7 +51,7 @@ def max_pool(
     size, pads, dil = pair(kernel, n), pair(padding, n), pair(dilation, n)
     steps = pair(stride or kernel, n)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dil)]
-    after = _behind(g, x, reach, steps, pads, ceil_mode)
+    after = rounded_up(g, x, reach, steps, pads, pads) if ceil_mode else pads
     out = MAX[n](x, pool_size=size, strides=steps, dilation=dil, padding=(*pads, *after))
     if not node.uses(1):
         return [_first(out, added), None]
@@ -112,7 +99,7 @@ def average_pool(
     x, added = _batched(g, x, n)
     size, pads = pair(kernel, n), pair(padding, n)
     steps = pair(stride or kernel, n)
-    after = _behind(g, x, size, steps, pads, ceil_mode)
+    after = rounded_up(g, x, size, steps, pads, pads) if ceil_mode else pads
     before = pads
     if divisor_override is not None:
         count_include_pad = True
