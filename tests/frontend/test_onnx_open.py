@@ -226,6 +226,20 @@ def test_question_marks_and_negative_sizes_are_no_names():
         assert relay.create_executor("vm", mod=mod).evaluate()(floats(*shape)).shape == shape
 
 
+def test_counts_of_values_are_computed_with():
+    """What only values decide has no name: two such sizes may differ."""
+    nodes = [node("NonZero", [x], [f"n{x}"]) for x in "ab"]
+    nodes += [part for x in "ab" for part in sizes(x, f"n{x}", 1)]
+    nodes += [node("Concat", ["c1", f"{x}1"], [f"to{x}"], axis=0) for x in "ab"]
+    nodes += [node("Equal", ["toa", "tob"], ["e"]), node("Expand", ["one", "toa"], ["y"])]
+    nodes = [*sizes("c", "c", 1), *nodes]
+    feed = {"a": np.eye(3, 4, dtype="float32"), "b": np.eye(4, dtype="float32"), "c": floats(2, 5)}
+    proto = model(nodes, feed, ["e", "y"], {**PLACES, "one": floats(1, 1)}, shapes={"c": ["n", "m"]})
+    for executor in ("debug", "vm"):
+        got = relay.create_executor(executor, mod=imported(proto)).evaluate()(*feed.values())
+        compare([v.numpy() for v in got], reference(proto, feed))
+
+
 def test_one_name_is_one_size():
     proto = model(
         [node("Add", ["a", "b"], ["y"])], dict.fromkeys("ab", floats(3)), ["y"], shapes=dict.fromkeys("ab", ["n"])

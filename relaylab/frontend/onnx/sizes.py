@@ -94,7 +94,7 @@ def _divided(a: Size, b: Size) -> Size | AnyDim:
 
 
 def _equal(a: Size, b: Size) -> bool:
-    if a == b:
+    if a == b and type(a) is not AnyDim:
         return True
     if differ(*(v if isinstance(v, SymbolicDim) else IntImm(v) for v in (a, b))):
         return False
