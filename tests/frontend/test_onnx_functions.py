@@ -68,6 +68,17 @@ def test_before_opset_7_axes_are_said(name, axis, shape):
     compare(run(imported(proto), free), [{"Add": np.add, "Sub": np.subtract, "Pow": np.power}[name](a, wanted)])
 
 
+@pytest.mark.parametrize("opset", [9, 13])
+def test_before_opset_14_outputs_say_that_a_norm_trains(opset):
+    made = helper.make_node("BatchNormalization", [*"xsbmv"], ["y", "m1", "v1", "m2", "v2"], momentum=0.8)
+    feed = {"x": f(2, 3, 4, 4), "s": f(3), "b": f(3), "m": f(3), "v": abs(f(3))}
+    mod = imported(model([made], feed, ["y", "m1", "v1"], opset=opset))
+    mean, var = feed["x"].mean((0, 2, 3)), feed["x"].var((0, 2, 3))
+    whole = lambda v: v.reshape(3, 1, 1)
+    y = (feed["x"] - whole(mean)) / np.sqrt(whole(var) + 1e-5) * whole(feed["s"]) + whole(feed["b"])
+    compare(run(mod, feed), [y, 0.8 * feed["m"] + 0.2 * mean, 0.8 * feed["v"] + 0.2 * var])
+
+
 def test_bodies_keep_the_name_of_their_node_and_compile():
     node = helper.make_node("SwiGLU", ["a", "b"], ["y"], name="gate", alpha=1.5)
     inputs = {"a": f(3, 4), "b": f(3, 4)}

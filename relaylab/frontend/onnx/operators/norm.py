@@ -23,7 +23,8 @@ def _channelwise(g: Graph, x: Expr, v: Expr) -> Expr:
 @converts("BatchNormalization", "SpatialBN", unused=("consumed_inputs", "is_test"))
 def batch_norm(g: Graph, node: OnnxNode, x: Expr, scale: Expr, bias: Expr, mean: Expr, var: Expr) -> list[Expr]:
     epsilon, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
-    if not node.get("training_mode", 0):
+    # before opset 14 a node is in training mode if it gives the statistics
+    if not (node.get("training_mode", 0) if node.version >= 14 else any(node.outputs[1:])):
         if g.rank(x) < 2 or g.dtype(scale) != g.dtype(x) or not node.get("spatial", 1):
             return [_scaled(g, x, scale, bias, mean, var, epsilon)]
         return [nn.batch_norm(x, scale, bias, mean, var, axis=1, epsilon=epsilon)[0]]
@@ -31,7 +32,8 @@ def batch_norm(g: Graph, node: OnnxNode, x: Expr, scale: Expr, bias: Expr, mean:
     m, v = moments(g, x, axes, keepdims=False)
     keep, new = g.const(momentum, mean), g.const(1 - momentum, mean)
     running = [op.add(op.multiply(old, keep), op.multiply(now, new)) for old, now in ((mean, m), (var, v))]
-    return [_scaled(g, x, scale, bias, m, v, epsilon), *running]
+    saved = op.rsqrt(op.add(v, g.const(epsilon, v)))  # what ONNX calls a variance there, onnxruntime gives so
+    return [_scaled(g, x, scale, bias, m, v, epsilon), *running, m, saved]
 
 
 def _scaled(g: Graph, x: Expr, scale: Expr, bias: Expr, mean: Expr, var: Expr, epsilon: float) -> Expr:
