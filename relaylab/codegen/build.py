@@ -25,6 +25,7 @@ from relaylab.codegen.operations.plan import NetworkPlan, Planner
 from relaylab.codegen.operations.records import tell_unused, tuned_schedules
 from relaylab.codegen.operations.schedules import chosen_schedules
 from relaylab.codegen.operations.select import jobs_of
+from relaylab.codegen.operations.zero_rows import padded_products
 from relaylab.codegen.options import Executor, Runtime
 from relaylab.ir import Function, IRModule
 from relaylab.loop.schedule import Schedule
@@ -151,8 +152,8 @@ def _compiled(
     parts: int,
 ) -> GraphExecutorFactoryModule:
     """A module that runs a network for each of `parts` of a batch; the named kernels have these schedules."""
-    minimal = is_minimal()
-    jobs = [j for o in network.operations for j in jobs_of(o, target, minimal, schedules.get(o))]
+    exact = padded_products(network) if is_minimal() else set(network.operations)
+    jobs = [j for o in network.operations for j in jobs_of(o, target, o not in exact, schedules.get(o))]
     layouts = lay_out(network, jobs)
     planner = Planner(network, layouts, target, kernel_memo(target), parts=parts)
     planned, entry, objects = compiled_plan(planner)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
 
+from relaylab import relay
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
 from relaylab.codegen.isa.target import CpuTarget
@@ -169,3 +170,15 @@ def test_declined(change):
     a = MemoryView("float32", (batch, m, k), (m * k, 1, m)) if change == "strided" else MemoryView.dense((batch, m, k))
     spec = T.GemmSpec(a, MemoryView.dense((batch, k, n)), MemoryView.dense((batch, m, n)))
     assert supports_strassen(gemm_problem(spec), TARGETS["avx512"])
+
+
+def test_rows_that_are_padding_stay_zero():
+    """Such a row would be the rounding error of another one, which a norm makes a direction of."""
+    x, w = relay.var("x", shape=(60, 4, 512)), relay.var("w", shape=(512, 512))
+    padded = relay.nn.pad(x, ((0, 68), (0, 4), (0, 0)))
+    rows = relay.reshape(relay.transpose(padded, (1, 0, 2)), (-1, 512))
+    mod = relay.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(rows, w)))
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype("float32") for shape in ((60, 4, 512), (512, 512)))
+    out = relay.build(mod, "llvm", params={"w": w}).run(x=x).reshape(8, 128, 512)
+    assert out[:4, :60].all() and not out[:, 60:].any() and not out[4:].any()
