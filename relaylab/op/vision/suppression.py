@@ -29,29 +29,30 @@ def number(scalar: Tensor) -> Element:
     return scalar(*(0 for _ in scalar.shape))
 
 
-def overlap(box: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Intersection over union of one box with others, all (x1, y1, x2, y2) with corners in any order."""
-    low, high = np.minimum(box[:2], box[2:]), np.maximum(box[:2], box[2:])
-    lows, highs = np.minimum(others[:, :2], others[:, 2:]), np.maximum(others[:, :2], others[:, 2:])
-    inter = np.prod(np.clip(np.minimum(high, highs) - np.maximum(low, lows), 0, None), axis=1)
-    union = np.prod(high - low) + np.prod(highs - lows, axis=1) - inter
-    return np.divide(inter, union, out=np.zeros_like(inter), where=union > 0)
-
-
 def suppress(boxes: np.ndarray, threshold: float, most: int, same: np.ndarray | None = None) -> list[int]:
-    """The boxes, best first, that stay when each removes later ones overlapping it by `threshold` or more.
+    """The boxes, best first, that stay when each removes later ones overlapping it by `threshold` or more: by their
+    intersection over union, all being (x1, y1, x2, y2) with corners in any order.
 
     `same[i, j]` says whether box i may remove box j (None: always); `most` < 0 keeps any number.
     """
-    kept: list[int] = []
-    alive = np.ones(len(boxes), bool)
-    for k in range(len(boxes)):
-        if not alive[k] or 0 <= most <= len(kept):
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:4]).T, np.maximum(boxes[:, :2], boxes[:, 2:4]).T
+    rest = np.stack([*low, *high, (high[0] - low[0]) * (high[1] - low[1])])
+    numbers, kept, at = np.arange(len(boxes)), list[int](), 0
+    while at < len(numbers) and not 0 <= most <= len(kept):
+        kept.append(int(numbers[at]))
+        x1, y1, x2, y2, area = rest[:, at]
+        at += 1
+        if threshold <= 0:
             continue
-        kept.append(k)
-        if threshold > 0:
-            hit = overlap(boxes[k], boxes) >= threshold
-            alive &= ~(hit if same is None else hit & same[k])
+        left, top, right, bottom, areas = rest[:, at:]
+        width = np.maximum(np.minimum(x2, right) - np.maximum(x1, left), 0)
+        inter = width * np.maximum(np.minimum(y2, bottom) - np.maximum(y1, top), 0)
+        union = area + areas - inter
+        stays = ~(np.divide(inter, union, out=np.zeros_like(inter), where=union > 0) >= threshold)
+        if same is not None:
+            stays |= ~same[kept[-1], numbers[at:]]
+        if not stays.all():  # what is removed is not looked at again
+            rest, numbers, at = rest[:, at:][:, stays], numbers[at:][stays], 0
     return kept
 
 
