@@ -77,7 +77,7 @@ def predict_sheet() -> str:
 
 def classic(end: str) -> str:
     """The script for a file beside pages: browsers load no modules from a file system."""
-    return "(() => {\n" + re.sub("^export (?!default)", "", script(end), flags=re.MULTILINE) + "})();\n"
+    return f"(() => {{\n{script(end)}}})();\n"
 
 
 def document(data: dict[str, Any], title: str, style: str, run: str, top: str = "", language: str = "en") -> str:

@@ -42,6 +42,18 @@ def test_the_page(page, tmp_path):
     assert page.locator(".node.dim").count() == page.locator(".rl-view .node").count() - 1
     page.locator(".rl-pages button").nth(1).click()
     assert page.locator(".rl-view .node", has_text="if").count() == 1
+    page.locator(".rl-pages button").nth(0).click()
+    assert page.locator(".rl-hits").inner_text() == "1 hit"
+    page.keyboard.press("Alt+ArrowRight")  # keys of the browser
+    assert page.locator(".rl-view .node", has_text="if").count() == 0
+    page.locator(".rl-view .node", has_text="nn.conv2d").click()
+    page.locator(".rl-panel .rl-link", has_text="add").click()
+    page.keyboard.press("ArrowUp")  # the picture has the keys again
+    assert page.locator(".rl-panel h2").inner_text() == "nn.conv2d"
+    page.locator(".rl-search").press("Shift+Enter")
+    assert page.locator(".rl-panel h2").inner_text() == "nn.relu"
+    page.keyboard.press("]")
+    page.locator(".rl-pages button").nth(1).click()
     before = page.locator(".rl-view svg > g").get_attribute("transform")
     page.mouse.move(640, 400)
     page.mouse.down()
@@ -101,6 +113,16 @@ def test_a_high_picture_is_whole_behind_a_scroll_bar(page, tmp_path):
     assert frame.evaluate("e => e.scrollTop") == before - 100
     page.keyboard.press("+")
     assert frame.evaluate("e => e.scrollHeight") > 1.2 * whole
+    grown = frame.evaluate("e => e.scrollHeight")
+    page.keyboard.press("Control+f")  # a key of the browser
+    assert frame.evaluate("e => e.scrollHeight") == grown
+    page.mouse.move(around["x"] + 300, around["y"] + 300)
+    page.mouse.down()
+    frame.evaluate("() => window.dispatchEvent(new PointerEvent('pointercancel', {pointerId: 1}))")
+    before = frame.evaluate("e => e.scrollTop")
+    page.mouse.move(around["x"] + 300, around["y"] + 350)
+    page.mouse.up()
+    assert frame.evaluate("e => e.scrollTop") == before
     page.keyboard.press("f")
     assert frame.evaluate("e => e.scrollHeight") == seen
 

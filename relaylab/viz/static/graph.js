@@ -65,8 +65,14 @@ export function figure(data) {
   return group;
 }
 
+// The next of a row in a direction, around its ends; what is not in it stands before the first and behind the last.
+export function onward(row, one, step) {
+  const at = row.indexOf(one);
+  return row.at((at < 0 && step < 0 ? at : at + step) % row.length);
+}
+
 // Hears of the pointer wherever it goes; gives what ends that.
-function followPointer(move, up) {
+export function followPointer(move, up) {
   const ends = new AbortController();
   const { signal } = ends;
   window.addEventListener("pointermove", move, { signal });
@@ -75,7 +81,7 @@ function followPointer(move, up) {
   return () => ends.abort();
 }
 
-// One picture: pan, zoom, select, search. `on.select(figure or null)` is told what is chosen.
+// One picture: pan, zoom, neighbours. `on.select(figure or null)` is told what is chosen.
 export class Picture {
   /**
    * @param {Element} root
@@ -168,6 +174,7 @@ export class Picture {
     if (this.fingers.size === 2) this.pinch();
     const move = (e) => {
       if (e.pointerId !== down.pointerId || this.pinched) return;
+      this.fingers.set(e.pointerId, e);
       if (!this.dragged && Math.hypot(e.clientX - down.clientX, e.clientY - down.clientY) < 4) return;
       this.dragged = true;
       this.x = e.clientX - start[0];
@@ -222,19 +229,10 @@ export class Picture {
     this.apply();
   }
 
-  // ---- selection, neighbours, search
+  // ---- selection, neighbours
 
-  select(id, show = false) {
-    this.svg.querySelectorAll(".selected, .near").forEach((e) => e.classList.remove("selected", "near"));
-    this.selected = this.byId.has(id) ? id : null;
-    if (this.selected !== null) {
-      this.byId.get(id).element.classList.add("selected");
-      for (const { data, element } of this.edges)
-        if (data.source === id || data.target === id) element.classList.add("near");
-      if (show) this.reveal(id);
-    }
-    this.on.select?.(this.selected === null ? null : this.byId.get(id).data);
-  }
+  // each kind of picture has its own way
+  select(id, show = false) {}
 
   near(id, end) {
     const other = end === "source" ? "target" : "source";
@@ -256,24 +254,6 @@ export class Picture {
       element.classList.toggle("dim", ids !== null && !(ids.has(data.source) && ids.has(data.target)));
   }
 
-  search(text) {
-    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-    const says = (data) => `${data.id}\n${data.label}\n${data.detail}`.toLowerCase();
-    this.hits = words.length
-      ? [...this.byId.values()]
-          .filter(({ data }) => data.kind === "node" && words.every((w) => says(data).includes(w)))
-          .map(({ data }) => data.id)
-      : [];
-    this.mark(words.length ? new Set(this.hits) : null);
-    return this.hits.length;
-  }
-
-  next(step = 1) {
-    if (!this.hits?.length) return;
-    const at = this.hits.indexOf(this.selected);
-    this.select(this.hits[(at + step + this.hits.length) % this.hits.length], true);
-  }
-
   key(e) {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const walk = { ArrowUp: ["target", 0], ArrowDown: ["source", 0] }[e.key];
@@ -284,7 +264,6 @@ export class Picture {
     else if (e.key === "-") this.zoom(0.8, width / 2, height / 2);
     else if (e.key === "u" && this.selected) this.mark(this.reach(this.selected, "target"));
     else if (e.key === "d" && this.selected) this.mark(this.reach(this.selected, "source"));
-    else if (e.key === "n") this.next();
     else if (e.key === "Escape") (this.mark(null), this.select(null));
     else return;
     e.preventDefault();

@@ -86,13 +86,16 @@ function hydrate(id) {
     let from = down;
     svg.focus({ preventScroll: true });
     const move = (e) => {
+      if (e.pointerId !== down.pointerId) return;
       pan(from.clientX - e.clientX, from.clientY - e.clientY);
       from = e;
     };
     window.addEventListener("pointermove", move);
-    window.addEventListener("pointerup", () => window.removeEventListener("pointermove", move), { once: true });
+    for (const end of ["pointerup", "pointercancel"])
+      window.addEventListener(end, () => window.removeEventListener("pointermove", move), { once: true });
   });
   svg.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey) return; // keys of the browser
     const r = frame.getBoundingClientRect();
     const middle = { clientX: r.x + r.width / 2, clientY: r.y + r.height / 2 };
     if (e.key === "f") ((size = Math.min(height / whole[3], r.width / whole[2])), (box = [...whole]), apply());

@@ -1,6 +1,42 @@
 // @ts-check
 // A self-contained page of several pictures.
-import { Picture, unpack } from "./graph.js";
+import { onward, Picture, unpack } from "./graph.js";
+
+class Page extends Picture {
+  select(id, show = false) {
+    this.svg.querySelectorAll(".selected, .near").forEach((e) => e.classList.remove("selected", "near"));
+    this.selected = this.byId.has(id) ? id : null;
+    if (this.selected !== null) {
+      this.byId.get(id).element.classList.add("selected");
+      for (const { data, element } of this.edges)
+        if (data.source === id || data.target === id) element.classList.add("near");
+      if (show) this.reveal(id);
+    }
+    this.on.select?.(this.selected === null ? null : this.byId.get(id).data);
+  }
+
+  search(text) {
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const says = (data) => `${data.id}\n${data.label}\n${data.detail}`.toLowerCase();
+    this.hits = words.length
+      ? [...this.byId.values()]
+          .filter(({ data }) => data.kind === "node" && words.every((w) => says(data).includes(w)))
+          .map(({ data }) => data.id)
+      : [];
+    this.mark(words.length ? new Set(this.hits) : null);
+    return this.hits.length;
+  }
+
+  next(step = 1) {
+    if (this.hits?.length) this.select(onward(this.hits, this.selected, step), true);
+  }
+
+  key(e) {
+    if (e.key !== "n" || e.ctrlKey || e.metaKey || e.altKey) return super.key(e);
+    e.preventDefault();
+    this.next();
+  }
+}
 
 function html(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -46,7 +82,10 @@ function mount(root, book) {
   const state = { page: -1, picture: null };
   const link = (id) => {
     const item = html("button", { className: "rl-link", textContent: state.picture.byId.get(id).data.label || id });
-    item.addEventListener("click", () => state.picture.select(id, true));
+    item.addEventListener("click", () => {
+      state.picture.select(id, true);
+      state.picture.svg.focus({ preventScroll: true }); // the link is gone
+    });
     return item;
   };
   const about = (data) => {
@@ -67,14 +106,18 @@ function mount(root, book) {
     }
     panel.replaceChildren(...parts);
   };
+  const search = () => {
+    const count = state.picture.search(field.value);
+    hits.textContent = field.value ? `${count} hit${count === 1 ? "" : "s"}` : "";
+  };
   const show = (index) => {
     if (index < 0 || index >= book.pages.length || index === state.page) return;
     state.page = index;
     const chosen = state.picture?.selected;
-    state.picture = new Picture(view, book.pages[index], { select: about });
+    state.picture = new Page(view, book.pages[index], { select: about });
     [...list.children].forEach((button, i) => button.setAttribute("aria-current", String(i === index)));
     list.children[index]?.scrollIntoView({ block: "nearest" });
-    hits.textContent = field.value ? `${state.picture.search(field.value)} hits` : "";
+    search();
     if (chosen && state.picture.byId.has(chosen)) state.picture.select(chosen, true);
     else about(null);
   };
@@ -83,13 +126,10 @@ function mount(root, book) {
     button.addEventListener("click", () => show(index));
     list.append(button);
   });
-  field.addEventListener("input", () => {
-    const count = state.picture.search(field.value);
-    hits.textContent = field.value ? `${count} hit${count === 1 ? "" : "s"}` : "";
-  });
+  field.addEventListener("input", search);
   field.addEventListener("keydown", (e) => e.key === "Enter" && state.picture.next(e.shiftKey ? -1 : 1));
   root.addEventListener("keydown", (e) => {
-    if (e.target === field || e.ctrlKey || e.metaKey) return;
+    if (e.target === field || e.ctrlKey || e.metaKey || e.altKey) return;
     if (e.key === "/") field.focus();
     else if (e.key === "ArrowRight" || e.key === "]") show(state.page + 1);
     else if (e.key === "ArrowLeft" || e.key === "[") show(state.page - 1);

@@ -1,7 +1,7 @@
 """ES modules put together into one script, for pages and widgets that load nothing.
 
-All modules share one scope in the end, so no two may declare the same name; comments, types among them, blank
-lines and indentation stay behind, so no text in backticks may have a line break of its own.
+All modules share one scope in the end, so no two may declare the same name and none exports; comments, types among
+them, blank lines and indentation stay behind, so no text in backticks may have a line break of its own.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ _IMPORT = re.compile(r'^import [^;]*? from "([^"]+)";\n', re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*\*(?:(?!\*/).)*\*/)\n", re.MULTILINE | re.DOTALL)
 _BEHIND = re.compile(r"(?<=[;,(){}\[\]:?])[ \t]+//[^\n]*$|/\*\* @type [^\n]*? \*/ ", re.MULTILINE)
 """Comments behind code, and the types of values."""
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 """Blank lines and indentation."""
 
@@ -39,4 +40,6 @@ def script(entry: Path) -> str:
 
 
 def _code(text: str) -> str:
-    return _INDENT.sub("", _BEHIND.sub("", COMMENT.sub("", _IMPORT.sub("", text)))).strip()
+    for pattern in (_IMPORT, COMMENT, _BEHIND, _EXPORT, _INDENT):
+        text = pattern.sub("", text)
+    return text.strip()

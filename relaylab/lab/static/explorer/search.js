@@ -1,6 +1,7 @@
 // @ts-check
 // The search field: what is found is marked in the pictures, the map and the tree, Enter leads from one to the next; a
 // query that cannot be understood says where, and what may stand at the cursor is offered.
+import { onward } from "../../../viz/static/graph.js";
 import { el, count } from "../dom.js";
 import { noteOf } from "../panels/node_panel.js";
 import { completions, query, QueryError } from "./query.js";
@@ -158,10 +159,10 @@ export class Search {
 
   // to another hit; one that is far from every change is shown then
   next(by) {
-    if (!this.far.length) return this.act.canvases().at(-1)?.next(by);
-    const found = new Set([...this.found, ...this.far]);
-    const ids = [...this.tables[1].keys()].filter((id) => found.has(id));
-    this.act.pick(ids.at((ids.indexOf(this.act.selected()) + (by > 0 ? 1 : -1)) % ids.length));
+    const { found, far } = this;
+    const all = new Set([...found, ...far]);
+    const ids = far.length ? [...this.tables[1].keys()].filter((id) => all.has(id)) : found;
+    if (ids.length) this.act.pick(onward(ids, this.act.selected(), by));
   }
 
   key(e) {
