@@ -27,6 +27,7 @@ export class Canvas extends VirtualPicture {
   constructor(root, scene, on = {}) {
     super(root, scene, on);
     canvases.set(this.svg, this);
+    this.svg.addEventListener("pointermove", () => (this.touched ||= this.dragged));
   }
 
   touched = false; // someone has moved in it
@@ -75,11 +76,6 @@ export class Canvas extends VirtualPicture {
   wheel(e) {
     this.touched = true;
     super.wheel(e);
-  }
-
-  grab(e) {
-    this.svg.addEventListener("pointermove", () => (this.touched ||= this.dragged));
-    super.grab(e);
   }
 
   // the keyboard of the explorer knows which picture a key is for

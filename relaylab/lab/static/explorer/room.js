@@ -1,6 +1,7 @@
 // @ts-check
 // Who gets the room: list and panel fold and take the width that they are drawn to, the whole takes the screen. What
 // people choose is remembered, apart for narrow and wide panes.
+import { followPointer } from "../../../viz/static/graph.js";
 import { el, recall, remember } from "../dom.js";
 
 const NARROW = 560; // pixels under which parts stand below each other
@@ -21,10 +22,10 @@ function border(label, part, keep, way = 1) {
   const size = () => part()?.getBoundingClientRect().width ?? LEAST;
   sash.addEventListener("pointerdown", (down) => {
     const from = size();
-    const ends = new AbortController();
-    const { signal } = ends;
-    window.addEventListener("pointermove", (e) => keep(from + way * (e.clientX - down.clientX)), { signal });
-    window.addEventListener("pointerup", () => ends.abort(), { signal });
+    const end = followPointer(
+      (e) => keep(from + way * (e.clientX - down.clientX)),
+      () => end(),
+    );
     down.preventDefault();
   });
   sash.addEventListener("dblclick", () => keep());

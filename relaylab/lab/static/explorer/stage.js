@@ -25,12 +25,15 @@ export class Stage {
   fail(text) {
     this.canvases = [];
     this.graphs.replaceChildren(problem(text));
+    this.scale = null;
   }
 
   // Draws scenes in the place of those before; what was looked at stays where it was. Gives the id that was kept.
   draw(scenes) {
     const olds = this.canvases;
     const [old] = olds;
+    const known = new Set(scenes[0].nodes.map(([id]) => id));
+    const anchor = old?.touched || old?.selected ? old.anchor(known) : null; // while it is on the screen
     const focused = this.graphs.contains(document.activeElement);
     const slots = scenes.map(() => el("div", { className: "rl-view" }));
     const drawn = this.graphs.querySelectorAll(".rl-view");
@@ -45,7 +48,6 @@ export class Stage {
     const { one } = this.act;
     if (slots.length > 1) for (const slot of slots) slot.append(cross("close: one picture (s)", one));
     this.following = true;
-    const anchor = old?.touched || old?.selected ? old.anchor(new Set(this.canvases[0].byId.keys())) : null;
     for (const canvas of this.canvases) {
       if (!anchor) canvas.begin();
       else {
@@ -107,10 +109,10 @@ export class Stage {
   }
 
   moved(canvas, index) {
+    if (this.canvases[index] !== canvas) return; // it comes, or is gone
     if (!this.following && this.canvases.length > 1) {
       this.following = true;
-      const other = this.canvases[1 - index];
-      if (other && other !== canvas) this.twin(canvas, other);
+      this.twin(canvas, this.canvases[1 - index]);
       this.following = false;
     }
     this.minimap();

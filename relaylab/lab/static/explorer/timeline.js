@@ -54,7 +54,7 @@ export class Timeline {
         place(Math.round(((e.clientX - box.left) / box.width) * (this.frames - 1)));
       };
       handle.addEventListener("pointermove", move);
-      handle.addEventListener("pointerup", () => handle.removeEventListener("pointermove", move), { once: true });
+      handle.onlostpointercapture = () => handle.removeEventListener("pointermove", move);
     });
     return handle;
   }
