@@ -307,6 +307,22 @@ def test_an_address_opens_what_it_names_and_follows_every_step(opened):
     assert page.locator(".rl-note").count() == 0 and page.errors == []
 
 
+def test_an_address_leaves_out_what_is_as_the_page_began(page, tmp_path):
+    path = PassExplorer(study.explore("mlp"), pane="text", selected="main/nn.dense").save(tmp_path / "x.html")
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer[data-shown]")
+    page.evaluate("() => { relaylab.choose('pane', 'graph'); relaylab.pick('') }")
+    page.wait_for_function(f"() => location.hash === '#stage={MLP.first}&node=&view=graph'")
+    state = "() => ['pane', 'selected'].map((name) => relaylab.host.get(name))"
+    page.reload()
+    page.wait_for_selector(".rl-explorer[data-shown] .node")
+    assert page.evaluate(state) == ["graph", ""]
+    page.evaluate(f"() => location.hash = '#stage={MLP.last}'")
+    page.wait_for_selector(".rl-line")
+    assert page.evaluate(state) == ["text", "main/nn.dense"]
+    assert page.locator(".rl-note").count() == 0 and page.errors == []
+
+
 def test_an_address_carries_any_name(page, tmp_path):
     name = """%a&b=c#d"e'<img src=x onerror="window.hurt=1">(é)"""
     x = relay.var(name, shape=(2,))

@@ -72,6 +72,8 @@ def test_the_search_leads_to_a_step(page, site, shot):
     assert "\nx = relay.var" in page.locator("#cell2 pre.code").text_content()
     assert page.locator("#cell1 h2").is_visible() and page.locator("#cell2 svg .node").count() == 3, "a living picture"
     shot("site-lesson")
+    page.goto((site / "index.html").as_uri() + "#q=%ff")
+    page.wait_for_function("() => document.querySelector('#search').value === '%ff'")
     page.goto((site / "index.html").as_uri() + "#q=nn.relu 100%")
     page.wait_for_function("() => document.querySelector('#search').value === 'nn.relu 100%'")
     page.fill("#search", "")

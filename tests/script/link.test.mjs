@@ -5,14 +5,15 @@ import { address, read } from "../../relaylab/lab/static/saved/link.js";
 
 const ROWS = ["A", "B", "A"].map((name, at) => ({ name, changed: at < 2 }));
 const knows = (frame, id) => id === "main/nn.dense" || id === "a b(%1)&c=d";
+const USUAL = { selected: "", compare: "merged", pane: "graph" };
 const chosen = (hash) => read(hash, ROWS, knows).chosen;
 const wrong = (hash) => read(hash, ROWS, knows).wrong;
 
 test("an address says what is not as usual", () => {
-  const usual = { before: 1, after: 2, selected: "", compare: "merged", pane: "graph" };
-  assert.equal(address(usual), "#stage=2");
+  const usual = { before: 1, after: 2, ...USUAL };
+  assert.equal(address(usual, usual), "#stage=2");
   assert.equal(
-    address({ ...usual, before: 0, compare: "both", pane: "text" }),
+    address({ ...usual, before: 0, compare: "both", pane: "text" }, usual),
     "#stage=2&from=0&compare=both&view=text",
   );
 });
@@ -22,10 +23,10 @@ for (const state of [
   { before: 1, after: 3, selected: "main/nn.dense", compare: "both", pane: "code" },
   { before: 2, after: 3, selected: "a b(%1)&c=d", compare: "merged", pane: "several" },
 ])
-  test(`reading is the inverse of writing: ${address(state)}`, () => {
-    const found = read(address(state), ROWS, knows);
+  test(`reading is the inverse of writing: ${address(state, USUAL)}`, () => {
+    const found = read(address(state, USUAL), ROWS, knows);
     assert.deepEqual(found.wrong, []);
-    assert.deepEqual({ selected: "", compare: "merged", pane: "graph", ...found.chosen }, state);
+    assert.deepEqual({ ...USUAL, ...found.chosen }, state);
   });
 
 test("a stage may be named by its pass: the last that changed something", () => {

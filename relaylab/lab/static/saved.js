@@ -31,13 +31,16 @@ function start(data) {
     const knows = (frame, id) => page.stages.home(frame ?? state.after, id) !== undefined;
     const { chosen, wrong } = read(location.hash, data.rows.rows, knows);
     tell(root, wrong);
-    const given = Object.entries(chosen).filter(([name, value]) => state[name] !== value);
-    Object.assign(state, chosen);
+    const { compare, pane, selected } = data.chosen; // what an address with a stage leaves out is as usual
+    const wanted = chosen.after === undefined ? chosen : { compare, pane, selected, ...chosen };
+    const given = Object.entries(wanted).filter(([name, value]) => state[name] !== value);
+    Object.assign(state, wanted);
     for (const [name] of given) listeners[name]?.();
   };
   const keep = () => {
     if (location.protocol === "about:") return; // inside a document it has no address of its own
-    if (location.hash !== address(state)) history.replaceState(null, "", address(state));
+    const now = address(state, data.chosen);
+    if (location.hash !== now) history.replaceState(null, "", now);
   };
   arrive();
   const host = {

@@ -47,7 +47,12 @@ function search() {
 }
 
 function arrive() {
-  field.value = decodeURIComponent(/^#q=(.*)$/.exec(location.hash)?.[1].replace(/%(?![0-9a-f]{2})/gi, "%25") ?? "");
+  const [, asked = ""] = /^#q=(.*)$/.exec(location.hash) ?? [];
+  try {
+    field.value = decodeURIComponent(asked.replace(/%(?![0-9a-f]{2})/gi, "%25"));
+  } catch {
+    field.value = asked; // not UTF-8
+  }
   search();
 }
 

@@ -55,25 +55,25 @@ export function read(hash, rows, knows) {
   word("compare", "compare", ["merged", "both"]);
   word("view", "pane", VIEWS);
   const node = given.get("node");
-  if (node && knows(chosen.after, node)) chosen.selected = node;
+  if (node === "" || (node && knows(chosen.after, node))) chosen.selected = node;
   else if (node) wrong.push(`there is no node ${node} at this stage`);
   for (const name of given.keys())
     if (!["stage", "from", "compare", "view", "node"].includes(name)) wrong.push(`${name} means nothing here`);
   return { chosen, wrong };
 }
 
-// @ts-check
-// The address of a choice, without what is as usual.
-export function address({ before, after, selected, compare, pane }) {
+// The address of a choice, without what is as usual in a page.
+export function address({ before, after, selected, compare, pane }, usual) {
+  const other = (name, value) => (value === usual[name] ? null : value);
   const found = [
     ["stage", after],
-    ["from", before === Math.max(0, after - 1) ? "" : before],
-    ["node", selected],
-    ["compare", compare === "merged" ? "" : compare],
-    ["view", pane === "graph" ? "" : pane],
+    ["from", before === Math.max(0, after - 1) ? null : before],
+    ["node", other("selected", selected)],
+    ["compare", other("compare", compare)],
+    ["view", other("pane", pane)],
   ];
   return `#${found
-    .filter(([, value]) => value !== "")
+    .filter(([, value]) => value !== null)
     .map(([name, value]) => `${name}=${strict(String(value))}`)
     .join("&")}`;
 }
