@@ -131,6 +131,7 @@ test("paper is cut between boxes where that is possible", () => {
 
 test("numbers in few words", () => {
   assert.deepEqual([0, 12.345, 999, 1234, 5.6e6, 7e9].map(short), ["0", "12.35", "999", "1.23k", "5.60M", "7.00G"]);
+  assert.deepEqual([0.004123, -0.05, 2e-7].map(short), ["0.00412", "-0.05", "2e-7"]); // a small weight is not 0
   assert.deepEqual([signed(2000), signed(-3)], ["+2.00k", "−3"]);
   assert.deepEqual(
     [count(1, "node"), count(2, "node"), count(1, "pass"), count(3, "pass")],

@@ -77,7 +77,7 @@ export function short(number) {
     [1e3, "k"],
   ]))
     if (size >= 0.9995 * unit) return `${(number / unit).toPrecision(3)}${name}`;
-  return `${Math.round(number * 100) / 100}`;
+  return `${size < 0.1 ? Number(number.toPrecision(3)) : Math.round(number * 100) / 100}`;
 }
 
 export const signed = (number) => `${number > 0 ? "+" : "−"}${short(Math.abs(number))}`;

@@ -56,26 +56,22 @@ export class Paper {
     this.field.setAttribute("aria-invalid", String(faults.length > 0));
     const text = this.text.split("\n");
     for (const { line, column, end_line: last, end_column: end, message } of faults) {
-      const shown = text[line - 1];
+      const shown = [...text[line - 1]]; // columns are characters, also those that are two units long
+      const part = (from, to = shown.length) => shown.slice(from, to).join("");
       const upto = last === line ? end : shown.length;
-      const under = el("span", { className: "rl-wrong", textContent: shown.slice(column - 1, upto) || " " });
-      const [rest, says] = [shown.slice(upto), el("span", { className: "rl-says", textContent: message })];
+      const under = el("span", { className: "rl-wrong", textContent: part(column - 1, upto) || " " });
+      const [rest, says] = [part(upto), el("span", { className: "rl-says", textContent: message })];
       this.lines.children[line - 1].append(
-        el("span", { className: "rl-under" }, shown.slice(0, column - 1), under, rest, says),
+        el("span", { className: "rl-under" }, part(0, column - 1), under, rest, says),
       );
     }
   }
 
   /** @param {import("../questions.js").TextFault} fault */
   go({ line, column }) {
-    const start =
-      this.text
-        .split("\n")
-        .slice(0, line - 1)
-        .join("\n").length +
-      (line > 1 ? 1 : 0) +
-      column -
-      1;
+    const lines = this.text.split("\n").slice(0, line);
+    lines.push([...lines.pop()].slice(0, column - 1).join(""));
+    const start = lines.join("\n").length;
     this.field.focus();
     this.field.setSelectionRange(start, start);
     this.lines.children[line - 1]?.scrollIntoView({ block: "nearest" });

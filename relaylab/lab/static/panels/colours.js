@@ -52,11 +52,12 @@ function piece(kind, text, differs) {
  */
 export function coloured(text, language, words = []) {
   const made = [];
+  const edges = words.map((n) => [...text].slice(0, n).join("").length); // characters may be two units long
   let [at, edge] = [0, 0];
   for (const [kind, part] of language ? codeTokens(text, language) : [["", text]])
     for (const end = at + part.length; at < end;) {
-      while (words[edge] <= at) edge += 1;
-      const next = Math.min(end, words[edge] ?? end);
+      while (edges[edge] <= at) edge += 1;
+      const next = Math.min(end, edges[edge] ?? end);
       made.push(piece(kind, text.slice(at, next), edge % 2));
       at = next;
     }
