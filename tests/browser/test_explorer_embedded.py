@@ -6,6 +6,7 @@ import json
 from html import escape
 
 import pytest
+from support.explorer import press
 from support.stages import MLP, step
 
 from relaylab import study
@@ -33,7 +34,9 @@ show();
 </script>"""
 
 
-def test_a_host_with_a_model_of_its_own_shows_the_explorer(page, tmp_path, shot):
+@pytest.fixture
+def hosted(page, tmp_path):
+    """The explorer of a network in a page that is its host."""
     made = component(study.explore("mlp"))
     script, style = write(tmp_path)
     page.expose_function("reply", lambda message: json.dumps(made.reply(json.loads(message))))
@@ -42,6 +45,11 @@ def test_a_host_with_a_model_of_its_own_shows_the_explorer(page, tmp_path, shot)
     page.route("http://host.test/*", lambda route: _fulfil(route, kinds, bodies))
     page.goto("http://host.test/")
     page.wait_for_function(f"() => {SHOWN} === '{step(MLP.first)}'")
+    return page
+
+
+def test_a_host_with_a_model_of_its_own_shows_the_explorer(hosted, shot):
+    page = hosted
     page.locator(".rl-explorer").focus()
     page.keyboard.press("End")
     page.wait_for_function(f"() => {SHOWN} === '0:{MLP.last}'")
@@ -58,6 +66,68 @@ def test_a_host_with_a_model_of_its_own_shows_the_explorer(page, tmp_path, shot)
     page.locator(".rl-explorer").nth(1).focus()
     page.keyboard.press("Home")
     page.wait_for_function("() => document.querySelectorAll(\".rl-explorer[data-shown='0:0']\").length === 2")
+    assert page.errors == []
+
+
+def test_other_passes_leave_nothing_of_those_before(hosted):
+    """Lights and the kinds of changes are those of the passes that are listed; a refused move moves nothing."""
+    page = hosted
+    page.evaluate("() => (window.e = document.querySelector('.rl-explorer').explorer).parts.rail.light(0, true, 0)")
+    page.locator(".rl-filter").fill("kind:merged")
+    page.wait_for_function("() => document.querySelectorAll('.rl-pass[data-index]').length === 1")
+    page.evaluate("() => model.set('rows', structuredClone(model.get('rows')))")
+    page.wait_for_function("() => document.querySelectorAll('.rl-pass[data-index]').length === 1")
+    page.locator(".rl-filter").fill("")
+    assert page.locator(".rl-light-true").count() == 0
+    page.evaluate(
+        """() => { const send = model.send; window.asked = [];
+        model.send = (message) => (asked.push(message.what), send(message)); e.go(0, 1); e.parts.stepper.at = 2 }"""
+    )
+    page.wait_for_function(f"() => {SHOWN} === '0:1'")
+    page.locator(".rl-explorer").focus()
+    page.keyboard.press("Alt+ArrowUp")  # it is the first
+    page.evaluate(
+        """() => { const dataTransfer = new DataTransfer(); dataTransfer.setData('text/plain', '3');
+        document.querySelector('.rl-pass[data-index]').dispatchEvent(new DragEvent('drop', { dataTransfer })) }"""
+    )
+    page.keyboard.press("End")
+    page.wait_for_function(f"() => {SHOWN} === '0:{MLP.last}'")
+    assert "edit" not in page.evaluate("asked"), "what is dropped is no pass of this list"
+    page.evaluate(
+        f"() => {{ e.parts.stepper.at = 2; model.set('before', {MLP.first - 1}); model.set('after', {MLP.first}) }}"
+    )
+    page.wait_for_function(f"() => {SHOWN} === '{step(MLP.first)}'")
+    assert page.evaluate("e.parts.stepper.at") == -1
+    assert page.errors == []
+
+
+def test_tabs_come_back_after_an_error_and_save_what_they_show(hosted):
+    page = hosted
+    page.evaluate(
+        """() => { const e = (window.e = document.querySelector('.rl-explorer').explorer), { put } = e.answers;
+        e.answers.put = async (what, args) => what === 'operators' && args[1] ? { error: 'stopped' } : put(what, args);
+        e.choose('pane', 'operators') }"""
+    )
+    page.wait_for_selector(".rl-operators td")
+    page.locator(".rl-tab-bar button", has_text="Measure").click()
+    page.wait_for_selector(".rl-operators .rl-error")
+    page.evaluate("() => e.refresh()")
+    page.wait_for_selector(".rl-operators td")
+    page.evaluate("() => e.choose('pane', 'heat')")
+    page.wait_for_selector(".rl-heatpane .node")
+    press(page, "Save")
+    assert page.locator(".rl-panel .rl-story button").all_inner_texts() == [".svg", ".png"]
+    page.evaluate("() => e.choose('pane', 'live')")
+    field = page.locator(".rl-typing textarea")
+    page.wait_for_selector(".rl-tab[data-read]")
+    field.fill("def @main(%x: int32) { /* 😀😀 */ negative(%y) }")
+    page.wait_for_selector(".rl-wrong")
+    assert page.locator(".rl-wrong").text_content() == "%y"
+    page.locator(".rl-faults button").click()
+    assert field.evaluate("f => f.value.slice(f.selectionStart)") == "%y) }"
+    page.evaluate("() => e.jump(1, 'time, ms', true)")
+    page.wait_for_function(f"() => {SHOWN} === '0:1'")
+    assert page.locator(".rl-search").input_value() == "", "a row of times is no operator"
     assert page.errors == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.stages import MLP, RESNET8
 from test_explorer_live import open_explorer, shown
 
 from relaylab import study
@@ -137,4 +138,102 @@ def test_a_picture_that_comes_after_another_step_is_not_shown(page, tmp_path):
         const found = [was, root.dataset.shown]; next(); return [...found, `${second - 1}:${second}`] }""")
     assert late[1] == late[0] != late[2]
     shown(page, late[2])
+    assert page.errors == []
+
+
+@pytest.fixture
+def still(page, tmp_path):
+    """Opens a saved page of a network."""
+
+    def opened(net: str, **choices):
+        page.goto(PassExplorer(study.explore(net), **choices).save(tmp_path / "x.html").as_uri())
+        page.wait_for_selector(".rl-explorer[data-shown]")
+        return page
+
+    return opened
+
+
+def go(page, before: int, after: int) -> None:
+    page.evaluate(f"() => relaylab.go({before}, {after})")
+    shown(page, f"{before}:{after}")
+
+
+def test_two_pictures_beside_each_other_keep_zoom_and_place(still):
+    """Those before them hear that they leave the page, and have nothing more to say."""
+    page = still("mlp", compare="both")
+    look = "() => relaylab.parts.stage.canvases.map((c) => [c.k, c.x, c.y])"
+    page.evaluate("() => relaylab.parts.stage.canvases[0].zoom(2, 200, 100)")
+    (k, x, y), other = page.evaluate(look)
+    assert other == [k, x, y]
+    for stage in MLP.changing[1:]:
+        near = "relaylab.parts.stage.canvases[0].anchor(new Set(relaylab.parts.stage.canvases[0].byId.keys())).id"
+        spot = (
+            f"() => {{ const at = {near}; return at && document.querySelector(`.node[data-id='${{at}}']`) !== null }}"
+        )
+        assert page.evaluate(spot), "what stands in the middle of the view is in the view"
+        go(page, stage - 1, stage)
+        page.wait_for_timeout(200)  # the observers of the pictures before
+        assert {round(at[0], 6) for at in page.evaluate(look)} == {round(k, 6)}
+    assert page.errors == []
+
+
+def test_nothing_is_left_of_what_was_shown_before(still):
+    page = still("mlp")
+    fuse = MLP["FuseOps"]
+    go(page, fuse - 1, fuse)
+    merged = "relaylab.picture.scenes[0].figures.find((f) => f.role === 'merged').id"
+    page.evaluate(f"() => {{ window.one = {merged}; relaylab.pick(one) }}")
+    page.wait_for_selector(".rl-panel .rl-role-merged")
+    go(page, fuse, fuse)
+    page.wait_for_selector(".rl-panel:not(:has(.rl-role)) h2")  # nothing differs between a stage and itself
+    page.evaluate("() => { relaylab.pick(''); relaylab.parts.views.keep('nothing selected'); relaylab.pick(one) }")
+    page.wait_for_selector(".rl-panel h2:not(:text-is('views'))")
+    page.evaluate("() => relaylab.parts.views.go('nothing selected')")
+    page.wait_for_selector(".rl-panel:not(:has(h2))")
+    page.evaluate(
+        "() => { relaylab.answers.put = async (what) => ({ error: `no ${what}` }); relaylab.answers.clear() }"
+    )
+    go(page, 0, fuse)
+    assert page.locator(".rl-graphs .rl-error").inner_text() == "no picture"
+    assert page.locator(".rl-legend, .rl-outline").all_inner_texts() == ["", ""]
+    assert page.locator(".rl-said").text_content() == "FuseOps: no picture"
+    assert page.errors == []
+
+
+def test_answers_that_come_late_are_about_something_else_by_now(still):
+    page = still("mlp", pane="code", selected="main/nn.dense")
+    page.wait_for_selector(".rl-codepane .rl-kernel")
+    late = """async () => {
+        const e = relaylab, put = e.answers.put, kept = [];
+        e.answers.clear();
+        const later = (what, args, done) => kept.push([what, async () => done(await put(what, args))]);
+        e.answers.put = (what, args) => new Promise((done) => later(what, args, done));
+        const give = async (what) => { for (const [k, run] of kept) if (k === what) await run() };
+        const rest = () => new Promise((done) => setTimeout(done, 100));
+        e.showCode(); e.host.set('selected', ''); e.showCode(); await give('kernel'); await rest();
+        const code = e.root.querySelector('.rl-codepane').textContent;
+        e.host.set('selected', 'main/nn.dense'); e.parts.detail.about('main/nn.dense'); e.help();
+        await give('node'); await rest();
+        const panel = e.root.querySelector('.rl-panel h2').textContent;
+        const { heat } = e.parts.tabs; heat.show(); heat.by = 'operator'; heat.show();
+        const [first, second] = kept.filter(([k]) => k === 'heat'); await second[1](); await first[1](); await rest();
+        return [code, panel, heat.canvas.scene.figures.some((f) => f.id.endsWith(':nn.relu'))] }"""
+    code, panel, operators = page.evaluate(late)
+    assert code.startswith("Select a node") and panel == "keys" and operators
+    assert page.errors == []
+
+
+def test_enter_leads_to_every_hit_in_both_directions(still):
+    page = still("resnet8", compare="both")
+    first = RESNET8["SimplifyInference"]
+    go(page, first - 1, first)
+    page.locator(".rl-search").fill("role:removed")
+    page.wait_for_function("() => relaylab.parts.search.found.length > 1")
+    found = page.evaluate("() => relaylab.parts.search.found")
+    page.locator(".rl-search").press("Shift+Enter")
+    seen = [page.evaluate("() => relaylab.host.get('selected')")]
+    for _ in found[1:]:
+        page.locator(".rl-search").press("Enter")
+        seen.append(page.evaluate("() => relaylab.host.get('selected')"))
+    assert seen == [found[-1], *found[:-1]]
     assert page.errors == []

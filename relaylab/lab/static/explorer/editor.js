@@ -13,9 +13,10 @@ export class Editor {
     this.act = act;
   }
 
+  // whether it was done
   async edit(how, index, value = null) {
     const rows = await this.act.put("edit", how, index, value);
-    if (!rows.error) return this.edited(rows, how);
+    if (!rows.error) return (this.edited(rows, how), true);
     const ok = button("ok", "", this.act.leave);
     this.act.read(heading("not done"), problem(rows.error), el("p", {}, ok));
     this.act.refused();

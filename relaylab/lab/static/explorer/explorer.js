@@ -30,7 +30,7 @@ export class Explorer {
     this.start(host.get("rows"));
     for (const name of ["before", "after", "compare", "pane"]) host.on(name, () => this.refresh());
     host.on("selected", () => this.select(host.get("selected")));
-    host.on("rows", () => (this.answers.clear(), this.start(host.get("rows"))));
+    host.on("rows", () => this.renew(host.get("rows")));
     host.on("overlays", () => this.parts.overlay.refresh());
   }
 
@@ -97,7 +97,7 @@ export class Explorer {
     this.onArrival = () => {
       const group = this.picture.groups.find(([, title]) => title === row);
       if (group) return this.pick(group[0]);
-      this.parts.search.find(operator && /[\w.]+/.test(row) ? `op:/^${row}$/` : "");
+      this.parts.search.find(operator && /^[\w.]+$/.test(row) ? `op:/^${row}$/` : "");
     };
   }
 
@@ -123,7 +123,8 @@ export class Explorer {
     });
   }
 
-  // the question for the picture of what differs between two stages
+  /** The question for the picture of what differs between two stages.
+   * @returns {["picture", number, number, "merged" | "both", string]} */
   question(a, b) {
     const { stages, host } = this;
     return ["picture", stages.settled(a), stages.settled(b), host.get("compare"), this.parts.folding.key];
@@ -148,20 +149,19 @@ export class Explorer {
     }
     const picture = await this.answers.ask(...this.question(stages.before, stages.after));
     if (turn !== this.shows) return;
-    if (picture.error) this.parts.stage.fail(picture.error);
-    else this.draw(picture);
-    this.onArrival?.();
+    const arrival = this.onArrival;
     this.onArrival = null;
+    if (picture.error) this.fail(picture.error);
+    else (this.draw(picture), arrival?.());
     await this.showRest(pane);
     if (turn !== this.shows) return;
     const name = stages.row?.name ?? "source program";
     const roles = Object.entries(picture.roles ?? {}).map(([role, n]) => `${n} ${role}`);
-    this.parts.say(`${name}: ${roles.join(", ") || "nothing changed"}`);
+    this.parts.say(`${name}: ${picture.error || roles.join(", ") || "nothing changed"}`);
     root.dataset.shown = shown;
     if (!host.live) return;
     const current = () => turn === this.shows;
-    if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current))
-      root.dataset.ahead = shown;
+    if (await prefetch(stages, this.answers, (a, b) => this.question(a, b), current)) root.dataset.ahead = shown;
   }
 
   // what stands around the picture
@@ -190,6 +190,15 @@ export class Explorer {
     this.parts.search.run();
     if (selected) this.select(selected, kept === selected ? KEPT : -1);
     this.parts.stage.minimap();
+  }
+
+  // nothing of the picture before is left
+  fail(text) {
+    this.picture = null;
+    this.parts.stage.fail(text);
+    this.parts.legend.replaceChildren();
+    this.parts.outline.clear();
+    this.parts.search.run();
   }
 
   drawLegend(picture) {
@@ -236,6 +245,7 @@ export class Explorer {
     this.parts.overlay.choose(view.overlay);
     this.parts.stepper.reset();
     this.parts.search.field.value = view.query;
+    if (name) this.select(this.host.get("selected"));
     this.onArrival = () => {
       if (!view.camera || !this.parts.stage.camera) return;
       this.parts.stage.camera = view.camera;
@@ -260,9 +270,9 @@ export class Explorer {
   }
 
   // the pass of this stage, by one place
-  movePass(by) {
-    const { before, after } = this.stages;
-    this.parts.editor.edit("move", after - 1, after - 1 + by);
+  async movePass(by) {
+    const { before, after, rows } = this.stages;
+    if (!rows[after - 1 + by] || !(await this.parts.editor.edit("move", after - 1, after - 1 + by))) return;
     this.go(Math.max(0, before + by), after + by);
   }
 

@@ -151,7 +151,7 @@ export function makeParts(explorer, tools) {
     ...{ root, live, ask, put, read, say },
     canvases: () => tabs[get("pane")]?.canvases ?? (tabs[get("pane")] || get("pane") === "text" ? [] : stage.canvases),
     name: () => `${toolbar.title.textContent} ${stages.row?.name ?? "source"}`,
-    shown: () => [stages.settled(stages.before), stages.shown, get("compare"), folding.key],
+    shown: () => !tabs[get("pane")] && [stages.settled(stages.before), stages.shown, get("compare"), folding.key],
   });
   const toolbar = new Toolbar({
     tabs: Object.keys(tabs),

@@ -79,6 +79,7 @@ export class Rail {
   constructor(act) {
     this.act = act;
     this.rows = [];
+    this.held = -1; // the pass that is dragged
     this.open = new Set(); // folds and passes that are open
     this.lights = new Map(); // what is known of the numbers of a stage
     /** @type {Record<string, number>[]} */
@@ -108,13 +109,16 @@ export class Rail {
 
   // kinds of change are asked for when someone looks for them
   async sift() {
-    if (/\b(kind|role):/.test(this.filter.value)) this.roles = (await this.act.ask("changes")).roles ?? [];
-    this.draw(this.rows);
+    const { rows } = this;
+    const found = /\b(kind|role):/.test(this.filter.value) ? await this.act.ask("changes") : {};
+    if (rows !== this.rows) return;
+    this.roles = found.roles ?? this.roles;
+    this.draw(rows);
   }
 
   draw(rows) {
-    if (rows !== this.rows) this.roles = [];
-    this.rows = rows;
+    const other = rows !== this.rows;
+    if (other) [this.rows, this.roles] = [rows, []];
     this.filter.placeholder = example(rows);
     this.slowest = Math.max(...rows.map((r) => r.ms), 0.1);
     const source = el("button", {
@@ -140,6 +144,7 @@ export class Rail {
     flush();
     this.list.replaceChildren(...parts);
     this.mark();
+    if (other && this.filter.value) this.sift();
   }
 
   fold(indices) {
@@ -232,6 +237,7 @@ export class Rail {
       el("button", { className: "rl-tool", textContent: text, title, onclick: (e) => (e.stopPropagation(), run()) });
     const options = async () => {
       const found = await this.act.ask("options", index);
+      item.querySelector(".rl-form")?.remove();
       const form = found.options?.length ? this.form(found, index) : this.line(row, index);
       head.after(form);
       const field = /** @type {HTMLElement} */ (form.querySelector("input, select"));
@@ -242,12 +248,13 @@ export class Rail {
       tool("×", "remove", () => this.act.edit("remove", index)),
     );
     item.draggable = true;
-    item.addEventListener("dragstart", (e) => e.dataTransfer.setData("text/plain", String(index)));
-    item.addEventListener("dragover", (e) => e.preventDefault());
-    item.addEventListener(
-      "drop",
-      (e) => (e.preventDefault(), this.act.edit("move", Number(e.dataTransfer.getData("text/plain")), index)),
-    );
+    item.addEventListener("dragstart", (e) => (e.dataTransfer.setData("text/plain", row.name), (this.held = index)));
+    item.addEventListener("dragend", () => (this.held = -1));
+    item.addEventListener("dragover", (e) => this.held >= 0 && e.preventDefault());
+    item.addEventListener("drop", (e) => {
+      e.preventDefault();
+      if (this.held >= 0 && this.held !== index) this.act.edit("move", this.held, index);
+    });
   }
 
   // a pass of the user's own, whose options nobody knows: the whole of it as text

@@ -53,7 +53,7 @@ async function pixels({ width, height, blob }) {
 
 export class Saving {
   /**
-   * @param {{ root: HTMLElement, live: boolean, canvases: () => any[], name: () => string, shown: () => any[],
+   * @param {{ root: HTMLElement, live: boolean, canvases: () => any[], name: () => string, shown: () => any,
    *   read: (...parts: any[]) => void, ask: import("../types.js").Ask, put: import("../types.js").Ask,
    *   say: (text: string) => void }} act
    */
@@ -63,15 +63,16 @@ export class Saving {
   }
 
   async show() {
-    const { live, ask, read } = this.act;
-    const { formats } = live
-      ? await ask("formats")
-      : {
-          formats: [
-            ["svg", ""],
-            ["png", ""],
-          ],
-        };
+    const { live, ask, read, shown } = this.act;
+    const { formats } =
+      live && shown()
+        ? await ask("formats")
+        : {
+            formats: [
+              ["svg", ""],
+              ["png", ""],
+            ],
+          };
     const line = ([form, words]) =>
       el(
         "li",
@@ -99,7 +100,9 @@ export class Saving {
   async made(form, canvases) {
     if (form === "svg") return drawing(this.act.root, canvases).blob;
     if (form === "png") return pixels(drawing(this.act.root, canvases));
-    const [before, after, style, closed] = this.act.shown();
+    const shown = this.act.shown();
+    if (!shown) return { error: "there is no picture here" };
+    const [before, after, style, closed] = shown;
     const found = await this.act.put("picture_file", before, after, style, closed, form);
     if (found.error) return found;
     return new Blob([Uint8Array.from(atob(found.data), (c) => c.charCodeAt(0))]);

@@ -36,8 +36,7 @@ export class Stepper {
   async load(index) {
     this.element.hidden = index < 0;
     if (index === this.index) return;
-    this.index = index;
-    this.steps = [];
+    [this.index, this.at, this.steps] = [index, -1, []];
     if (index < 0) return;
     this.element.replaceChildren(dim("single rewrites: …")); // not those of the pass before
     const found = await this.act.ask("steps", index);

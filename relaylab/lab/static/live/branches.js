@@ -49,6 +49,10 @@ export class Branches {
     this.element = el("div", { className: "rl-tab" }, this.bar, body);
   }
 
+  get canvases() {
+    return this.canvas ? [this.canvas] : [];
+  }
+
   async show() {
     await this.change("list", "");
   }
@@ -123,7 +127,7 @@ export class Branches {
     this.table.replaceChildren(dim("…"));
     const found = await this.act.put("compare", a.name, b.name, this.timed);
     if (asked !== this.asked) return;
-    if (found.error) return this.fail(found.error);
+    if (found.error) return ((this.timed = false), this.fail(found.error));
     const hint = "Keep the pipeline under a name, edit it in the list at the left, and come back.";
     const operators = found.operators.length
       ? [subheading("operators"), figuresTable(found.operators, found.names)]

@@ -15,6 +15,9 @@ export const codeOpener = (ask, say) => async (index, at) => {
   const file = files.find((name) => name.startsWith(`${serverRoot}/`));
   if (file) return window.open(`${baseUrl}lab/tree${encodeURI(file.slice(serverRoot.length))}`);
   const place = cell ? `cell In[${cell}], line ${line}` : `${files[0]}:${line}`;
-  navigator.clipboard?.writeText(place);
-  say(`copied ${place}`);
+  const copied = await navigator.clipboard?.writeText(place).then(
+    () => true,
+    () => false,
+  );
+  say(copied ? `copied ${place}` : place);
 };

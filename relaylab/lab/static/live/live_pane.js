@@ -40,6 +40,10 @@ export class LivePane {
     this.element = el("div", { className: "rl-tab" }, bar, el("div", { className: "rl-tab-body" }, left, right));
   }
 
+  get canvases() {
+    return this.canvas ? [this.canvas] : [];
+  }
+
   async show() {
     const found = await this.act.ask("source");
     if (found.error) return this.faults.replaceChildren(problem(found.error));

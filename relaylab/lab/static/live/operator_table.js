@@ -37,8 +37,13 @@ export class OperatorTable {
 
   async show() {
     const { ask, stages } = this.act;
-    const found = await ask("operators", stages.shown, this.timed);
-    if (found.error) return this.body.replaceChildren(problem(found.error));
+    const { shown } = stages;
+    const found = await ask("operators", shown, this.timed);
+    if (shown !== stages.shown) return;
+    if (found.error) {
+      if (this.timed) [this.timed, this.by] = [false, MACS]; // what is known comes back with the table
+      return this.body.replaceChildren(problem(found.error));
+    }
     if (found.frame !== stages.shown) this.words.textContent = `times are those of the last stage, ${found.frame}`;
     this.rows = found.rows;
     this.draw();

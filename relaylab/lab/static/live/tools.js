@@ -42,10 +42,12 @@ export class Tools {
 
   async check() {
     const { stages, light, ask, problem: fail, say, done } = this.act;
+    const { rows } = stages;
     let wrong = -1;
     for (let i = 0; i < stages.rows.length; i++) {
       light(i, "wait");
       const found = await ask("check", i);
+      if (rows !== stages.rows) return; // another pipeline by now
       light(i, found.error ? undefined : found.ok, found.error_size);
       if (found.error) return fail(found.error);
       if (!found.ok && wrong < 0) wrong = i;
@@ -55,14 +57,16 @@ export class Tools {
   }
 
   async bisect() {
-    const { ask, read, go } = this.act;
+    const { ask, read, go, arrive } = this.act;
     read(paragraph("searching …"));
     const found = await ask("bisect");
     const text = code(found.error ?? found.text);
     if (!found.found) return read(heading("bisect"), text);
     const shown = [subheading("a program that shows it"), code(found.reproducer)];
     const maps = found.scene ? [tensorMaps(found.scene)] : []; // a pass that raised gives no values
-    read(heading("bisect"), ...maps, text, ...shown);
+    const tell = () => read(heading("bisect"), ...maps, text, ...shown);
+    tell();
+    arrive(tell); // a selected node tells of the new stage, too
     go(found.index, found.index + 1);
   }
 

@@ -45,12 +45,13 @@ export class Detail {
     empty(!id);
     if (!id) return this.idle();
     this.quiet = false;
-    const node = await ask("node", stages.shown, id);
-    if (id !== selected()) return;
+    const { shown } = stages;
+    const node = await ask("node", shown, id);
+    if (id !== selected() || shown !== stages.shown || this.reading) return;
     if (node.error) return this.element.replaceChildren(heading(id), problem(node.error));
     const drawn = figure(id);
-    if (drawn?.role) Object.assign(node, { role: drawn.role, note: node.note || noteOf(drawn) });
-    this.element.replaceChildren(...about(node, { code, follow, beside: beside(id) }));
+    const differs = drawn?.role ? { role: drawn.role, note: node.note || noteOf(drawn) } : {};
+    this.element.replaceChildren(...about({ ...node, ...differs }, { code, follow, beside: beside(id) }));
     this.element.scrollTop = 0;
   }
 

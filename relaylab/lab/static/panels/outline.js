@@ -10,7 +10,7 @@ function tree(scene, groups, select) {
   const name = (f) => el("span", { textContent: f.label.split("\n")[0], translate: false });
   const figures = new Map(scene.figures.filter((f) => f.kind === "node" || f.kind === "group").map((f) => [f.id, f]));
   const inside = new Map();
-  const put = (parent, id) => inside.set(parent, [...(inside.get(parent) ?? []), id]);
+  const put = (parent, id) => inside.get(parent)?.push(id) ?? inside.set(parent, [id]);
   const parents = new Map([
     ...groups.map(([id, , , parent]) => [id, parent]),
     ...scene.nodes.map(([id, group]) => [id, group]),
@@ -73,6 +73,11 @@ export class Outline {
     this.element.replaceChildren(tree(scene, picture.groups, (id) => id && this.pick(id)));
     this.mark(selected());
     this.hit(this.hits ?? new Set());
+  }
+
+  clear() {
+    this.picture = null;
+    this.element.replaceChildren();
   }
 
   // what the search found

@@ -41,9 +41,9 @@ export class CodePane {
   async show(stage, id) {
     const { ask, glow, live, schedule } = this.act;
     const put = (child) => this.element.replaceChildren(child);
+    const asked = (this.asked = `${stage} ${id}`);
     if (!id) return put(dim("Select a node to see the kernel that it became part of."));
     put(dim("compiling …"));
-    const asked = (this.asked = `${stage} ${id}`);
     const found = await ask("kernel", stage, id);
     if (asked !== this.asked) return;
     const passes = live ? () => ask("llvm", stage, id) : null;

@@ -24,10 +24,13 @@ export function enlarge(scene, beside, read = false) {
   const view = el("div", { className: "rl-view" });
   const close = button("×", "close (Esc)", () => large.close());
   const large = el("dialog", { className: "rl-large", onclose: () => large.remove() }, view, close);
-  large.addEventListener("keydown", (e) => e.stopPropagation());
   beside.closest(".rl-explorer").append(large);
   large.showModal();
   const canvas = new Canvas(view, scene);
+  large.addEventListener("keydown", (e) => {
+    e.stopPropagation();
+    if (canvas.knows(e)) canvas.act(e);
+  });
   read ? canvas.begin() : canvas.fit();
 }
 
@@ -64,7 +67,9 @@ export class HeatMap {
   async show() {
     this.kinds.mark(this.by);
     this.words.textContent = HINT;
-    const found = await this.act.ask("heat", this.by);
+    const { by } = this;
+    const found = await this.act.ask("heat", by);
+    if (by !== this.by) return;
     if (found.error) return this.body.replaceChildren(problem(found.error));
     this.canvas = new Canvas(this.body, found.scene, { select: (data) => data && this.jump(data.id) });
     this.canvas.begin();

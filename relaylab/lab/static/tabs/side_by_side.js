@@ -99,6 +99,7 @@ export class SideBySide {
     if (!id || !home) return this.panes.forEach((p) => ((p.twin.textContent = ""), this.mark(p, [])));
     const others = this.panes.map((p) => p.frame);
     const found = await this.act.ask("counterparts", home.frame, id, others);
+    if (id !== this.act.selected()) return;
     for (const pane of this.panes) {
       const ids = pane === home ? [id] : (found.ids?.[pane.frame] ?? [id]);
       const known = ids.filter((i) => pane.canvas?.byId.has(i));
