@@ -131,6 +131,22 @@ def test_tabs_come_back_after_an_error_and_save_what_they_show(hosted):
     assert page.errors == []
 
 
+def test_a_view_that_is_taken_away_waits_for_nothing(hosted):
+    waiting = """async () => {
+        const open = new Set(), { setInterval: set, clearInterval: clear } = window;
+        window.setInterval = (...given) => { const id = set(...given); open.add(id); return id };
+        window.clearInterval = (id) => (open.delete(id), clear(id));
+        model.send = () => {};
+        const end = again();
+        while (!open.size) await new Promise((done) => setTimeout(done, 20));
+        end();
+        await new Promise((done) => setTimeout(done, 300));
+        return open.size }"""
+    hosted.wait_for_selector(".rl-explorer[data-ahead]")  # the first view has asked all that it will
+    assert hosted.evaluate(waiting) == 0
+    assert hosted.errors == []
+
+
 def _fulfil(route, kinds: dict[str, str], bodies: dict[str, str]) -> None:
     name = route.request.url.removeprefix("http://host.test/")
     route.fulfill(content_type=kinds.get(name, "text/plain"), body=bodies.get(name, ""))

@@ -94,6 +94,8 @@ def test_words_stand_out_from_their_ground(page, path, scheme):
         page.evaluate("() => [...document.querySelectorAll('.rl-line[data-id]')].find((l) => l.offsetWidth)?.click()")
         assert page.evaluate(PALE) == [], view
     assert page.locator(".rl-lit").count()
+    resting = page.locator(".rl-bar :disabled").evaluate_all("all => all.map((e) => getComputedStyle(e).opacity)")
+    assert set(resting) == {"0.4"}, "what means nothing in this pane looks like it"
     page.evaluate("() => window.relaylab.choose('pane', 'graph')")
     page.keyboard.press("Tab")
     picture = page.locator(".rl-view > svg").first

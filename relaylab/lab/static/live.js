@@ -85,5 +85,6 @@ export default {
     const explorer = new Explorer(root, host, kernelTools);
     Object.assign(root, { explorer });
     translate(el, model, host);
+    return () => kernel.lost(); // nobody hears its answers any more
   },
 };
