@@ -13,6 +13,7 @@ from relaylab.support.table import did_you_mean
 _OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dict(params) is read here, too"
 _TUNING = "kernels are chosen by their shapes when a program is built; `relaylab tune` searches schedules for them"
 LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
+_FORMATS = "data types are numpy's and bfloat16; numbers of another format are simulated by operators on float32"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 
 _ROUTES = {
@@ -34,15 +35,26 @@ REASONS: dict[str, str] = {
     "relay.op.contrib": _REGIONS,
     "relay.op.strategy": _TUNING,
     "relay.backend": LEVELS,
+    "relay.frontend.ChangeDatatype": _FORMATS,
+    "tvm.arith": LEVELS,
     "tvm.autotvm": _TUNING,
+    "tvm.build": LEVELS,
     "tvm.contrib": "code is made, saved and loaded without other compilers: lib.export_library(FILE)",
+    "tvm.contrib.dlpack": "tvm.nd.from_dlpack reads arrays of others, and others read those of tvm.nd by __dlpack__",
+    "tvm.contrib.pipeline_executor": "parts of a program are built one by one: relay.build of each",
+    "tvm.contrib.torch": "relay.frontend.from_pytorch imports the model; what is built takes and gives arrays",
     "tvm.auto_scheduler": _TUNING,
+    "tvm.lower": LEVELS,
     "tvm.meta_schedule": _TUNING,
     "tvm.driver": "the command is `relaylab`: see relaylab --help",
     "tvm.micro": "there is no runtime for microcontrollers; a saved module runs where Python and its CPU are",
     "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
     "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
     "tvm.script": LEVELS,
+    "tvm.support": "`relaylab --version` says which relaylab this is; llvmlite is the only library that code is made with",
+    "tvm.target.codegen": "llvmlite.binding says what LLVM and this CPU have",
+    "tvm.target.datatype": _FORMATS,
+    "tvm.target.generic_func": _TUNING,
     "tvm.te": LEVELS,
     "tvm.tir": LEVELS,
     "tvm.topi": LEVELS,

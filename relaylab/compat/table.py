@@ -63,6 +63,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "codegen.build": "build, optimize",
             "codegen.executors": "create_executor",
+            "compat.later": "astext, pretty_print",
             "transform.bind": "bind",
             "transform.engine.context": "build_config",
             "runtime.params": "load_param_dict, save_param_dict",
@@ -106,7 +107,10 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "compiling for the virtual machine",
         {"codegen.vm": "VMCompiler, compile", "codegen.executors": "VMRunner as VMExecutor"},
     ),
-    "relay.base": ("nodes", {"ir.expr": "Var as Id", "ir.node": "Node as RelayNode"}),
+    "relay.base": (
+        "nodes",
+        {"ir.expr": "Var as Id", "ir.node": "Node as RelayNode", "compat.later": "astext, pretty_print"},
+    ),
     "relay.build_module": (
         "building, and binding parameters",
         {
@@ -181,6 +185,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.transform": ("operators that move elements", _OPERATORS),
     "relay.op.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.param_dict": ("parameters as bytes", {"runtime.params": "load_param_dict, save_param_dict"}),
+    "relay.parser": ("Relay text", {"text": "fromtext, parse, parse_expr"}),
     "relay.prelude": ("the standard library of data types and functions", {"text.prelude": "*"}),
     "relay.qnn": ("the quantized dialect", {"op.qnn": "*"}),
     "relay.qnn.op": (

@@ -9,8 +9,8 @@ _IR = """Attrs, BaseFunc, DictAttrs, Expr as RelayExpr, FuncType, GlobalTypeVar,
     TypeVar, assert_structural_equal, structural_equal, structural_hash"""
 _DEVICES = "Device, cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu"
 _INSTRUMENTS = {
-    "transform.engine.instrument": """PassInstrument, PassTimingInstrument, PrintAfterAll, PrintBeforeAll,
-        pass_instrument"""
+    "transform.engine.instrument": """DumpIR, PassInstrument, PassPrintingInstrument, PassTimingInstrument,
+        PrintAfterAll, PrintBeforeAll, pass_instrument"""
 }
 _MANAGER = {
     "transform.engine.context": "PassContext",
@@ -43,7 +43,9 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "tvm._ffi": ("the registry of functions", _REGISTRY),
+    "tvm._ffi.base": ("exceptions", {"support.errors": "RelayError as TVMError"}),
     "tvm._ffi.registry": ("the registry of functions", _REGISTRY),
+    "tvm._ffi.runtime_ctypes": ("data types and devices", {"compat.values": "DataType", "runtime.device": "Device"}),
     "tvm.container": ("lists and maps", {"compat.values": "Array, Map"}),
     "tvm.contrib": ("executors, the visualizer, temporary folders", {}),
     "tvm.contrib.debugger": ("running node by node", {}),
@@ -54,10 +56,13 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.contrib.download": ("files that programs would download", {"compat.download": "*"}),
     "tvm.contrib.download_testdata": ("files that programs would download", {"compat.download": "*"}),
     "tvm.contrib.graph_executor": ("running a compiled graph", _EXECUTOR),
+    "tvm.contrib.pickle_memoize": ("reference data of tests", {"compat.later": "memoize"}),
     "tvm.contrib.relay_viz": ("drawing programs", _VISUALIZER),
     "tvm.contrib.relay_viz.dot": ("drawing programs as pictures", _VISUALIZER),
     "tvm.contrib.relay_viz.interface": ("what is drawn of a program", _VISUALIZER),
     "tvm.contrib.relay_viz.terminal": ("drawing programs as text", _VISUALIZER),
+    "tvm.contrib.target": ("other formats", {}),
+    "tvm.contrib.target.onnx": ("writing ONNX", {"compat.later": "to_onnx"}),
     "tvm.contrib.utils": ("temporary folders", _FOLDERS),
     "tvm.error": (
         "exceptions",
@@ -147,7 +152,7 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "arrays, devices, loading what was compiled",
         {
             "compat.object_path": "ObjectPath, ObjectPathPair",
-            "compat.values": "Object, ObjectGeneric, PackedFunc, const, convert, convert_to_object",
+            "compat.values": "DataType, Object, ObjectGeneric, PackedFunc, const, convert, convert_to_object",
             "compat.target": "enabled",
             "runtime.benchmark": "BenchmarkResult",
             "runtime.container": "ADT, ShapeTuple, String",

@@ -9,7 +9,7 @@ from typing import Any
 from relaylab.runtime.benchmark import BenchmarkResult, Evaluator
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.module import GraphExecutorFactoryModule, GraphExecutorModule
-from relaylab.runtime.ndarray import NDArray, as_numpy
+from relaylab.runtime.ndarray import NDArray, array, as_numpy
 from relaylab.runtime.profiling import Report
 from relaylab.runtime.roofline import profile
 from relaylab.support.checked import checked, fitting
@@ -104,12 +104,14 @@ class GraphModule:
 
     @checked
     def debug_get_output(self, node: int | str, out: NDArray | None = None) -> NDArray:
-        """What a node of the graph, by name or number, gives; runs the network up to it."""
-        return _into(self._executor.debug_output(self._node(node)), out)
-
-    def _node(self, node: int | str) -> int:
+        """What a node of the graph, by name or number, gives; runs the network up to it. Of an input its value."""
         nodes = json.loads(self._executor.executable.graph_json)["nodes"]
-        names = [entry["name"] for entry in nodes]
+        number = self._node(node, [entry["name"] for entry in nodes])
+        if nodes[number]["op"] == "null":
+            return _into(array(self.get_input(nodes[number]["name"])), out)
+        return _into(self._executor.debug_output(number), out)
+
+    def _node(self, node: int | str, names: list[str]) -> int:
         if isinstance(node, int) and 0 <= node < len(names):
             return node
         if node not in names:

@@ -294,7 +294,7 @@ DYNAMIC = [
         (N, 3, N, 4),
     ),
     ("nn.bitpack", {"bits": 2}, [(N, N, 3)], (N, N, 3, 2)),
-    ("nn.bitserial_dense", {"units": 4}, [(N, 32), (N, N)], (N, N)),
+    ("nn.bitserial_dense", {"units": 4}, [(N, 32), (N, N)], (N, 4)),
     ("nn.bitserial_conv2d", {}, [(N, N, N, 5), (4, N, 3, 3)], (N, 4, N, 3)),
 ]
 

@@ -75,7 +75,7 @@ def test_ways_to_give_an_input(module: GraphModule, x: np.ndarray, give: object)
         (lambda m: m.get_output(-1), RelayIndexError, "-1"),
         (lambda m: m.set_input("p0", np.zeros(tiny.SIZE)), RelayValueError, "built into the code"),
         (lambda m: m.debug_get_output("tvmgen_default_fused_affin"), RelayValueError, "did you mean"),
-        (lambda m: m.debug_get_output(0), RelayError, "not kept"),
+        (lambda m: m.debug_get_output(99), RelayError, "no node 99"),
         (lambda m: m["rum"], AttributeError, "did you mean `run`"),
         (lambda m: m.benchmark(cuda(0)), RelayValueError, "cuda(0) does not exist"),
         (lambda m: m.benchmark(cpu(0), number=0), RelayValueError, "number"),
@@ -142,6 +142,10 @@ def test_intermediate_values(module: GraphModule, x: np.ndarray) -> None:
     module.set_input("x", x)
     for node in (2, "tvmgen_default_fused_affine"):
         np.testing.assert_allclose(module.debug_get_output(node).numpy(), tiny.expected(x), rtol=1e-6)
+    found = module.debug_get_output(0)  # an input
+    np.testing.assert_array_equal(found.numpy(), x)
+    module.set_input("x", np.zeros_like(x))
+    np.testing.assert_array_equal(found.numpy(), x)
 
 
 def test_shared_parameters(module: GraphModule, x: np.ndarray) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,16 @@ for _name, _kind in {
     "relay.backend.use_meta_schedule_dispatch": bool,
     "relay.backend.tir_converter": str,
     "relay.fallback_device_type": int,
+    "relay.frontend.fill_span": bool,
     "relay.remove_standalone_reshapes.enable": bool,
     "relay.collage.tvm_max_depth": int,
     "relay.collage.byoc_max_depth": int,
     "testing.immutable_module": bool,
 }.items():
     register_config(_name, _kind)
+
+_LOWER = ("tir.", "relay.ext.")
+"""How the options of TVM begin that are for its levels below Relay, and for code generators of others."""
 
 _TYPE_KEYS = {bool: "IntImm", int: "IntImm", float: "FloatImm", str: "runtime.String", dict: "Map"}
 
@@ -55,6 +60,10 @@ def _checked_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _checked_value(name: str, value: object) -> object:
     kind = CONFIG.get(name)
+    if kind is None and name.startswith(_LOWER):
+        message = f"the config option '{name}' does nothing here: what is below Relay is relaylab's own"
+        warnings.warn(message, stacklevel=6)
+        return value
     if kind is None:
         hint = did_you_mean(name, CONFIG) or f"candidates are: {', '.join(sorted(CONFIG))}"
         raise RelayAttributeError(f"Invalid config option '{name}'", code="pass.unknown-config", help=hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar, overload
 
 from relaylab.support.checked import checked
@@ -62,6 +63,39 @@ class PrintAfterAll(PassInstrument):
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
         print(f"After Running Pass: {info}\n{mod}")
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints the program before the passes that the first list names, and after those of the second."""
+
+    def __init__(self, print_before_pass_names: Iterable[str], print_after_pass_names: Iterable[str]):
+        self.before, self.after = set(print_before_pass_names), set(print_after_pass_names)
+
+    def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name in self.before:
+            print(f"Print IR before {info.name}:\n{mod}\n")
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        if info.name in self.after:
+            print(f"Print IR after {info.name}:\n{mod}\n")
+
+
+class DumpIR(PassInstrument):
+    """Writes the program after each pass into a file of a folder: `000_InferType.relay`, `001_…`.
+
+    With `refresh` the files that are there already are removed before.
+    """
+
+    def __init__(self, dump_dir: str | Path, refresh: bool = False):
+        self.folder, self.count = Path(dump_dir), 0
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file in self.folder.glob("*.relay") if refresh else ():
+            file.unlink()
+
+    def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
+        name = "".join("_" if c in '<>:"/\\|?*' else c for c in info.name)
+        (self.folder / f"{self.count:03d}_{name}.relay").write_text(mod.astext())
+        self.count += 1
 
 
 class _Timed:

@@ -218,6 +218,7 @@ class bitserial_dense(BitSerial):
         rules.equal_dims(s, data.shape[-1], k, f"the inner dimensions of {type_text(data)} and {type_text(weight)}")
         if self.units is not None:
             rules.equal_dims(s, units, IntImm(self.units), "the units of the weight and `units`")
+            units = IntImm(self.units)
         return TensorType((*data.shape[:-1], units), self.dtype(s, data, weight))
 
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
