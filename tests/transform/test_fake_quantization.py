@@ -212,6 +212,14 @@ def test_what_has_no_rule_stays_or_is_an_error() -> None:
         t.FakeQuantizationToInteger(hard_fail=True)(mod)
 
 
+def test_numbers_that_were_never_quantized_are_no_error() -> None:
+    x, first = relay.var("x", shape=(2, 3), dtype="int8"), relay.var("first", shape=(2, 3))
+    parts = [whole(first), whole(real(x) + first), whole(relay.nn.relu(real(x)))]
+    mod = t.InferType()(IRModule.from_expr(relay.Function([x, first], relay.Tuple(parts))))
+    after = t.FakeQuantizationToInteger(hard_fail=True)(mod)
+    assert list_op_freqs(after)["qnn.dequantize"] == 1 and list_op_freqs(mod)["qnn.dequantize"] == 2
+
+
 def test_a_result_that_is_clamped_is_not_computed_with() -> None:
     """exp(x) may be beyond the range of the result of exp(x) - x; the region stays as it is."""
     mod = module(lambda x, y: whole(relay.exp(real(x)) - real(y)))

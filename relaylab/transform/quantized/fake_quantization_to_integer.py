@@ -52,6 +52,14 @@ def _region(root: Expr) -> list[Expr]:
     return [n for n in walk((root,), below) if not isinstance(n, Op)]
 
 
+def _stays_real(nodes: list[Expr]) -> bool:
+    """Whether a region computes with real numbers that come from elsewhere, so that integers are not asked of it."""
+    graph = (Constant, Tuple, TupleGetItem)
+    return not any(is_call_to(n, DEQUANTIZE) for n in nodes) or not all(
+        isinstance(n, graph) or (isinstance(n, Call) and isinstance(n.op, Op)) for n in nodes
+    )
+
+
 def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None, qat: bool = False) -> Known:
     """The quantity (for tuples a list, for constants the constant) that a node of a region stands for."""
     match node:
@@ -75,12 +83,9 @@ def _quantity(node: Expr, known: dict[Expr, Known], goal: QuantizedValue | None,
     raise refuse(node, "there is no rule for it")
 
 
-def _on_integers(node: Call) -> Expr:
-    """The integers that a qnn.quantize gives, computed from integers."""
+def _on_integers(node: Call, nodes: list[Expr]) -> Expr:
+    """The integers that a qnn.quantize gives, computed from integers by the region before it."""
     goal, known = _goal(node), {}
-    nodes = _region(node.args[0])
-    if not any(is_call_to(n, DEQUANTIZE) for n in nodes):
-        raise refuse(node, "nothing is dequantized before it")
     for part in nodes:
         known[part] = _quantity(part, known, goal)
     found = known[node.args[0]]
@@ -116,9 +121,9 @@ def to_integer(func: Function, hard_fail: bool = False) -> Function:
 
     found: dict[Expr, Expr] = {}
     for node in walk((func,)):
-        if is_call_to(node, QUANTIZE):
+        if is_call_to(node, QUANTIZE) and not _stays_real(region := _region(node.args[0])):
             try:
-                found[node] = _on_integers(node)
+                found[node] = _on_integers(node, region)
             except Unquantized as reason:
                 if hard_fail:
                     text = f"a region before qnn.quantize cannot be computed on integers: {reason}"
@@ -143,7 +148,8 @@ def _replaced(func: Function, found: dict[Expr, Expr]) -> Function:
 class FakeQuantizationToInteger(FunctionPass):
     """Computes on integers what lies between qnn.dequantize and qnn.quantize, where every operator there has a rule.
 
-    With `hard_fail` a region without such a form is an error, else it stays. With `use_qat` products of dequantized
+    With `hard_fail` a region without such a form is an error, else it stays; what is computed from numbers that were
+    real before, as the inputs of a model, stays in any case. With `use_qat` products of dequantized
     numbers that are not quantized again are computed on integers too. Results may differ by one quantization step.
     """
 
