@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+import pickle
+from collections.abc import Callable
+from typing import TypeVar
 
-from relaylab.ir import Expr, IRModule, Type
+import numpy as np
 
-if TYPE_CHECKING:
-    from onnx import ModelProto
+from relaylab import op
+from relaylab.ir import Call, Constant, Expr, IRModule, TensorType
+from relaylab.support.errors import RelayValueError
+from relaylab.transform import InferTypeLocal
 
 Made = TypeVar("Made")
 
-__all__ = ["astext", "memoize", "pretty_print", "to_onnx"]
+__all__ = ["astext", "memoize", "pretty_print", "scatter_elements"]
 
 
-def astext(
-    obj: Expr | IRModule | Type, show_meta_data: bool = True, annotate: Callable[[Expr], str] | None = None
-) -> str:
+def astext(obj: Expr | IRModule, show_meta_data: bool = True, annotate: Callable[[Expr], str] | None = None) -> str:
     """The text of a program with its version line, which `relay.parse` reads: `obj.astext(…)`."""
     return obj.astext(show_meta_data, annotate)
 
 
-def pretty_print(obj: Expr | IRModule | Type) -> str:
+def pretty_print(obj: object) -> str:
     """The text of a program as it is shown, without the data of its constants: `str(obj)`."""
     return str(obj)
 
 
-def to_onnx(
-    relay_ir: IRModule | Expr,
-    params: Mapping[str, object] | None,
-    name: str,
-    opset_version: int = 18,
-    path: str | None = None,
-) -> ModelProto:
-    """`relay.frontend.to_onnx` as TVM's writer of ONNX is called. The opset is 18 whatever is asked for."""
-    from relaylab.frontend import to_onnx as written
+def scatter_elements(data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update") -> Call:
+    """`data` with updates put along `axis`, as ONNX ScatterElements does it: the last of several for one place counts
+    ("update"), or all are combined with what is there ("add", "mul", "min", "max").
 
-    mod = relay_ir if isinstance(relay_ir, IRModule) else IRModule.from_expr(relay_ir)
-    model = written(mod, params, name=name)
-    if path is not None:
-        with open(path, "wb") as file:
-            file.write(model.SerializeToString())
-    return model
+    Programs of 0.10 say it with `scatter`, `scatter_add` and `scatter_nd`. For the last three reductions the shape of
+    the indices must be known.
+    """
+    if reduction in ("update", "add"):
+        return (op.scatter if reduction == "update" else op.scatter_add)(data, indices, updates, axis)
+    if reduction not in ("mul", "min", "max"):
+        text = f"reduction is update, add, mul, min or max, not {reduction!r}"
+        raise RelayValueError(text, code="op.attribute")
+    found = InferTypeLocal(indices)
+    if not isinstance(found, TensorType) or not all(isinstance(n, int) for n in found.shape):
+        raise RelayValueError("the shape of the indices must be known for this reduction", code="op.attribute")
+    grid: list[Expr] = [Constant(places.astype(found.dtype)) for places in np.indices(found.concrete_shape)]
+    grid[axis] = indices
+    return op.scatter_nd(data, op.stack(grid, 0), updates, reduction)
 
 
 def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
@@ -52,10 +55,10 @@ def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[..., Mad
     """
 
     def decorate(function: Callable[..., Made]) -> Callable[..., Made]:
-        known: dict[str, Made] = {}
+        known: dict[bytes, Made] = {}
 
         def remembered(*args: object, **kwargs: object) -> Made:
-            call = repr((args, kwargs))
+            call = pickle.dumps((args, kwargs))
             if call not in known:
                 known[call] = function(*args, **kwargs)
             return known[call]

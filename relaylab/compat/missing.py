@@ -14,6 +14,7 @@ _OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dic
 _TUNING = "kernels are chosen by their shapes when a program is built; `relaylab tune` searches schedules for them"
 LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
 _FORMATS = "data types are numpy's and bfloat16; numbers of another format are simulated by operators on float32"
+_LATER = "this operator came after TVM 0.10; it is written with the others, a quantized one on what it dequantizes"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
 
 _ROUTES = {
@@ -35,6 +36,8 @@ REASONS: dict[str, str] = {
     "relay.op.contrib": _REGIONS,
     "relay.op.strategy": _TUNING,
     "relay.backend": LEVELS,
+    **dict.fromkeys(("relay.dft", "relay.fixed_point_multiply_per_axis", "relay.qnn.op.avg_pool2d"), _LATER),
+    **dict.fromkeys(("relay.qnn.op.softmax", "relay.qnn.op.contrib_dense_pack", "relay.qnn.op.csi_conv2d"), _LATER),
     "relay.frontend.ChangeDatatype": _FORMATS,
     "tvm.arith": LEVELS,
     "tvm.autotvm": _TUNING,
@@ -42,6 +45,7 @@ REASONS: dict[str, str] = {
     "tvm.contrib": "code is made, saved and loaded without other compilers: lib.export_library(FILE)",
     "tvm.contrib.dlpack": "tvm.nd.from_dlpack reads arrays of others, and others read those of tvm.nd by __dlpack__",
     "tvm.contrib.pipeline_executor": "parts of a program are built one by one: relay.build of each",
+    "tvm.contrib.target": "relay.frontend.to_onnx(mod, params) writes a program as ONNX",
     "tvm.contrib.torch": "relay.frontend.from_pytorch imports the model; what is built takes and gives arrays",
     "tvm.auto_scheduler": _TUNING,
     "tvm.lower": LEVELS,
@@ -51,7 +55,7 @@ REASONS: dict[str, str] = {
     "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
     "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
     "tvm.script": LEVELS,
-    "tvm.support": "`relaylab --version` says which relaylab this is; llvmlite is the only library that code is made with",
+    "tvm.support": "`relaylab --version` says which relaylab this is; code is made with llvmlite alone",
     "tvm.target.codegen": "llvmlite.binding says what LLVM and this CPU have",
     "tvm.target.datatype": _FORMATS,
     "tvm.target.generic_func": _TUNING,

@@ -63,7 +63,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {
             "codegen.build": "build, optimize",
             "codegen.executors": "create_executor",
-            "compat.later": "astext, pretty_print",
+            "compat.later": "astext, pretty_print, scatter_elements",
             "transform.bind": "bind",
             "transform.engine.context": "build_config",
             "runtime.params": "load_param_dict, save_param_dict",
@@ -166,6 +166,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "operators, and the table of them",
         {
             "op": "*, dyn, image, nn, qnn, random, vision, vm",
+            "compat.later": "scatter_elements",
             "op.base": "OpPattern",
             "op.vm": "annotation, memory",
             "ir.op": "Op",
@@ -182,7 +183,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.random": ("random numbers", {"op.random": "*"}),
     "relay.op.reduce": ("reductions", _OPERATORS),
     "relay.op.tensor": ("elementwise operators", {**_OPERATORS, "compat.refused": "copy_shape_func"}),
-    "relay.op.transform": ("operators that move elements", _OPERATORS),
+    "relay.op.transform": ("operators that move elements", {**_OPERATORS, "compat.later": "scatter_elements"}),
     "relay.op.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.param_dict": ("parameters as bytes", {"runtime.params": "load_param_dict, save_param_dict"}),
     "relay.parser": ("Relay text", {"text": "fromtext, parse, parse_expr"}),

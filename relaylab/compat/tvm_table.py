@@ -61,8 +61,6 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.contrib.relay_viz.dot": ("drawing programs as pictures", _VISUALIZER),
     "tvm.contrib.relay_viz.interface": ("what is drawn of a program", _VISUALIZER),
     "tvm.contrib.relay_viz.terminal": ("drawing programs as text", _VISUALIZER),
-    "tvm.contrib.target": ("other formats", {}),
-    "tvm.contrib.target.onnx": ("writing ONNX", {"compat.later": "to_onnx"}),
     "tvm.contrib.utils": ("temporary folders", _FOLDERS),
     "tvm.error": (
         "exceptions",

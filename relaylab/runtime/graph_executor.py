@@ -105,13 +105,16 @@ class GraphModule:
     @checked
     def debug_get_output(self, node: int | str, out: NDArray | None = None) -> NDArray:
         """What a node of the graph, by name or number, gives; runs the network up to it. Of an input its value."""
-        nodes = json.loads(self._executor.executable.graph_json)["nodes"]
-        number = self._node(node, [entry["name"] for entry in nodes])
+        number, nodes = self._node(node), self._nodes()
         if nodes[number]["op"] == "null":
             return _into(array(self.get_input(nodes[number]["name"])), out)
         return _into(self._executor.debug_output(number), out)
 
-    def _node(self, node: int | str, names: list[str]) -> int:
+    def _nodes(self) -> list[dict[str, Any]]:
+        return json.loads(self._executor.executable.graph_json)["nodes"]
+
+    def _node(self, node: int | str) -> int:
+        names = [entry["name"] for entry in self._nodes()]
         if isinstance(node, int) and 0 <= node < len(names):
             return node
         if node not in names:

@@ -38,6 +38,20 @@ try:
 except AttributeError as error:
     assert "Invalid config option" in str(error)
 
+data, updates = np.ones((3, 4), "float32"), np.array([[2, 3, 4, 5], [6, 7, 8, 9]], "float32")
+places = np.array([[0, 1, 2, 0], [0, 2, 1, 2]])
+for reduction, combine in {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "update": None}.items():
+    y = relay.scatter_elements(relay.const(data), relay.const(places), relay.const(updates), 0, reduction=reduction)
+    want = data.copy()
+    for row, column in np.ndindex(2, 4):
+        to = (places[row, column], column)
+        want[to] = combine(want[to], updates[row, column]) if combine else updates[row, column]
+    np.testing.assert_array_equal(relay.create_executor("graph").evaluate(y).numpy(), want)
+try:
+    relay.qnn.op.softmax
+except AttributeError as error:
+    assert "after TVM 0.10" in str(error)
+
 calls = []
 
 
