@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -53,16 +53,4 @@ def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[..., Mad
 
     Nothing is written to files, so `key` and `save_at_exit` have no effect.
     """
-
-    def decorate(function: Callable[..., Made]) -> Callable[..., Made]:
-        known: dict[bytes, Made] = {}
-
-        def remembered(*args: object, **kwargs: object) -> Made:
-            call = pickle.dumps((args, kwargs))
-            if call not in known:
-                known[call] = function(*args, **kwargs)
-            return known[call]
-
-        return remembered
-
-    return decorate
+    return cache

@@ -112,6 +112,16 @@ def test_an_instrument_can_skip_a_pass_unless_it_is_required(mod):
         assert names(log) == expected
 
 
+def test_an_instrument_has_the_name_of_its_class_or_one_of_its_own():
+    @pass_instrument
+    class Named:
+        def __init__(self, name=None):
+            if name:
+                self.name = name
+
+    assert Named().name == "Named" and Named("mine").name == "mine"
+
+
 def test_instruments_enter_and_leave_with_the_context():
     log: list = []
     with PassContext(instruments=[Log("a", log=log), Log("b", log=log)]):

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=type)
 
 
+class _ClassName:
+    """The name of an instrument's class, for instruments that say no other."""
+
+    def __get__(self, instrument: object, kind: type) -> str:
+        return kind.__name__
+
+
 class PassInstrument:
     """The base of instruments. All hooks are optional:
 
@@ -25,10 +32,7 @@ class PassInstrument:
     `run_before_pass(mod, info)`, `run_after_pass(mod, info)`.
     """
 
-    @property
-    def name(self) -> str:
-        """The name of the instrument's class."""
-        return type(self).__name__
+    name = _ClassName()
 
 
 @overload
