@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from relaylab.codegen.build import parse_target, target_text
 from relaylab.codegen.isa.cpus import X86
@@ -20,6 +20,7 @@ from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 
+Targets: TypeAlias = "Target | str | Mapping[Any, object] | Sequence[Target | str]"
 _current: ContextVar[tuple[Target, ...]] = ContextVar("relaylab_targets", default=())
 
 
@@ -120,6 +121,26 @@ class Target:
         made = None if target is None else Target(target, host) if host is not None else Target(target)
         return made, host if made is None or made.host is None else made.host
 
+    @staticmethod
+    def canon_multi_target_and_host(
+        target: Targets, target_host: Target | str | None = None
+    ) -> tuple[list[Target], Target | None]:
+        """One target or several (a list, or a map from devices) as Targets, and their host."""
+        if isinstance(target, Mapping) and not all(isinstance(name, str) for name in target):
+            target = [cast("Target | str", one) for one in target.values()]
+        several = [target] if isinstance(target, (str, Target, Mapping)) else list(target)
+        made = [Target.canon_target_and_host(one, target_host)[0] or Target() for one in several]
+        return made, made[0].host if target_host is None else Target(target_host)
+
+    def with_host(self, host: Target | str) -> Target:
+        """The same target with a host."""
+        return Target(self, host)
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """The kinds of targets that are compiled for, and those that are read as this CPU."""
+        return sorted({"llvm", *FOREIGN_KINDS})
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self.native == other.native
 
@@ -169,20 +190,24 @@ def enabled(target: str) -> bool:
 class CompilationConfig:
     """What a program is compiled for: the host, the targets, and the device that values live on by default."""
 
-    def __init__(self, target: Target, host: Target):
-        self.host_target, self.primitive_targets = host, [target]
+    def __init__(self, targets: list[Target], host: Target, code: int = 0):
+        devices = [device(target.kind.name) for target in targets]
+        first = next((n for n, d in enumerate(devices) if d.device_type == code), 0)
+        self.host_target, self.primitive_targets = host, targets
         self.host_virtual_device = VirtualDevice(device("cpu"), host)
-        self.default_primitive_virtual_device = VirtualDevice(device(target.kind.name), target)
-        self.optional_homogeneous_target = target
+        self.default_primitive_virtual_device = VirtualDevice(devices[first], targets[first])
+        self.optional_homogeneous_target = targets[0] if len(targets) == 1 else None
 
 
 def make_compilation_config(
-    ctx: PassContext, target: Target | str | Mapping[str, object], target_host: Target | str | None = None
+    ctx: PassContext, target: Targets, target_host: Target | str | None = None
 ) -> CompilationConfig:
-    """What `PlanDevices` asks for: one target and its host."""
-    made, host = Target.canon_target_and_host(target, target_host)
-    assert made is not None
-    return CompilationConfig(made, host or Target("llvm"))
+    """What `PlanDevices` asks for: a target or several, and their host.
+
+    Of several the option `relay.fallback_device_type` says on which values live by default; without it the first.
+    """
+    made, host = Target.canon_multi_target_and_host(target, target_host)
+    return CompilationConfig(made, host or Target("llvm"), ctx.config.get("relay.fallback_device_type", 0))
 
 
 named_target.register(Target)

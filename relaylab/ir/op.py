@@ -119,6 +119,9 @@ class Op(Callee):
             return self.pattern
         return EXTRA_ATTRS.get((self.name, attr_name))
 
+    def has_attr(self, attr_name: str) -> bool:
+        return self.get_attr(attr_name) is not None
+
     def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
         """Register a fact about the operator for a pass of one's own; one of a lower level does not replace another."""
         if plevel >= _LEVELS.get((self.name, attr_name), plevel):

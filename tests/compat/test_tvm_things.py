@@ -128,7 +128,9 @@ def test_mixed_precision_asks_registered_functions(tvm: Any) -> None:
         convert()
     register_func_to_op_list(list_op=["nn.dense"])(generic_never_op)
     assert convert().body.checked_type.dtype == "float32"
+    assert relay.op.get("nn.dense").has_attr(key)
     relay.op.get("nn.dense").reset_attr(key)
+    assert not relay.op.get("nn.dense").has_attr(key)
 
 
 def test_a_registered_binary_rule_computes_on_integers(tvm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

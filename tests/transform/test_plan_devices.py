@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.compat.target import VirtualDevice, make_compilation_config
+from relaylab.compat.target import Target, VirtualDevice, make_compilation_config
 from relaylab.ir import structural_equal
 from relaylab.runtime.device import cpu, cuda
 from relaylab.support.errors import RelayValueError
@@ -49,6 +49,16 @@ def test_functions_and_their_parameters_say_where_they_are() -> None:
     for kind in ("debug", "vm", "graph"):
         out = relay.create_executor(kind, mod=relay.transform.InferType()(mod)).evaluate()(x, y).numpy()
         np.testing.assert_allclose(out, np.maximum(x, 0) + np.maximum(y, 0), rtol=1e-6)
+
+
+def test_of_several_targets_one_is_where_values_live() -> None:
+    both = [Target("llvm"), Target("llvm").with_host("llvm")]
+    for targets in (both, tuple(both), dict(zip((cpu(0), cpu(1)), both))):
+        with relay.transform.PassContext(config={"relay.fallback_device_type": 1}) as ctx:
+            config = make_compilation_config(ctx, targets)
+        assert config.primitive_targets == both and config.optional_homogeneous_target is None
+        assert config.default_primitive_virtual_device.device_type_int == 1
+        assert "virtual_device" in str(relay.transform.PlanDevices(config)(program()))
 
 
 def test_devices_stay_through_text_and_passes() -> None:
