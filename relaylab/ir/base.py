@@ -134,6 +134,11 @@ class Expr(Node, Printed):
         return self.inferred
 
     @property
+    def _checked_type_(self) -> Type | None:
+        """The same as TVM's programs look for it: None before InferType."""
+        return self.inferred
+
+    @property
     def virtual_device_(self) -> VirtualDevice:
         """Where the value lives, of a function its result: `VirtualDevice(?)` where nothing says it."""
         return self.device or UNCONSTRAINED

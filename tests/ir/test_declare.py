@@ -150,6 +150,7 @@ def test_types_come_with_constants_and_annotations_only() -> None:
         assert untyped.inferred is None
         with pytest.raises(RelayError, match="has no type yet"):
             _ = untyped.checked_type
+        assert untyped._checked_type_ is None
     assert GlobalVar("f", t).checked_type is t
 
 
