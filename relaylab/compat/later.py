@@ -38,11 +38,12 @@ def scatter_elements(data: Expr, indices: Expr, updates: Expr, axis: int = 0, re
     if reduction in ("update", "add"):
         return (op.scatter if reduction == "update" else op.scatter_add)(data, indices, updates, axis)
     if reduction not in ("mul", "min", "max"):
-        text = f"reduction is update, add, mul, min or max, not {reduction!r}"
-        raise RelayValueError(text, code="op.attribute")
+        text = f"scatter_elements: `reduction` cannot be {reduction!r}"
+        raise RelayValueError(text, code="op.arguments", help="it is update, add, mul, min or max")
     found = InferTypeLocal(indices)
     if not isinstance(found, TensorType) or not all(isinstance(n, int) for n in found.shape):
-        raise RelayValueError("the shape of the indices must be known for this reduction", code="op.attribute")
+        text = f"scatter_elements: with {reduction!r} the shape of the indices must be known"
+        raise RelayValueError(text, code="op.arguments", help="annotate it, or use update or add")
     grid: list[Expr] = [Constant(places.astype(found.dtype)) for places in np.indices(found.concrete_shape)]
     grid[axis] = indices
     return op.scatter_nd(data, op.stack(grid, 0), updates, reduction)
