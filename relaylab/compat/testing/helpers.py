@@ -116,10 +116,10 @@ def fixture(func: Callable | None = None, *, cache_return_value: bool = False) -
 
 
 def _kept(function: Callable) -> Callable:
-    values: dict[bytes, Any] = {}
+    values: dict[bytes, object] = {}
 
     @wraps(function)
-    def run(*own: object, **given: object) -> Any:
+    def run(*own: object, **given: object) -> object:
         try:
             key = pickle.dumps(sorted(given.items()))
         except (pickle.PicklingError, TypeError, AttributeError):  # computed for each test
