@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -116,13 +115,14 @@ def fixture(func: Callable | None = None, *, cache_return_value: bool = False) -
 
 
 def _kept(function: Callable) -> Callable:
-    values: dict[bytes, object] = {}
+    values: dict[object, object] = {}
 
     @wraps(function)
     def run(*own: object, **given: object) -> object:
+        key = tuple(given.items())
         try:
-            key = pickle.dumps(sorted(given.items()))
-        except (pickle.PicklingError, TypeError, AttributeError):  # computed for each test
+            hash(key)
+        except TypeError:  # computed for each test
             return function(*own, **given)
         if key not in values:
             values[key] = function(*own, **given)
