@@ -42,6 +42,7 @@ class IRModule(Shown):
         attrs: Mapping[str, object] | None = None,
     ):
         self.functions: dict[GlobalVar, Function] = {}
+        self._index: tuple[object, dict[str, GlobalVar]] = (None, {})  # by name, of which dictionary of functions
         self.type_definitions: dict[GlobalTypeVar, TypeData] = {}
         self.attrs: DictAttrs | None = DictAttrs(attrs) if attrs else None
         self.source_map: dict[str, str] = {}
@@ -64,9 +65,10 @@ class IRModule(Shown):
         if other is not None and not update:
             text = f"the module has a function named `{var.name_hint}`"
             raise RelayValueError(text, code="module.duplicate", help="update=True replaces it")
+        made = _checked(var, _as_function(func))
         if other is not None and other is not var:
-            del self.functions[other]
-        self.functions[var] = _checked(var, _as_function(func))
+            del self.functions[other], self._index[1][var.name_hint]
+        self.functions[var], self._index[1][var.name_hint] = made, var
 
     def _add_type(self, header: GlobalTypeVar | str, data: TypeData) -> None:
         expect(data, TypeData, "a type definition")
@@ -111,6 +113,7 @@ class IRModule(Shown):
         """A module with the same functions and types."""
         new = object.__new__(IRModule)
         new.functions, new.type_definitions = dict(self.functions), dict(self.type_definitions)
+        new._index = (None, {})
         new.attrs, new.source_map, new.imports = self.attrs, dict(self.source_map), set(self.imports)
         return new
 
@@ -135,7 +138,15 @@ class IRModule(Shown):
     # ---- looking up
 
     def _find(self, name: str) -> GlobalVar | None:
-        return next((gv for gv in self.functions if gv.name_hint == name), None)
+        of, known = self._index
+        # `functions` may be changed from outside: what is put in is the last
+        stale = of is not self.functions or len(known) != len(self.functions)
+        if stale or (known and next(reversed(known.values())) is not next(reversed(self.functions))):
+            known = {}
+            for gv in self.functions:
+                known.setdefault(gv.name_hint, gv)
+            self._index = (self.functions, known)
+        return known.get(name)
 
     def _find_type(self, name: str) -> GlobalTypeVar | None:
         return next((gtv for gtv in self.type_definitions if gtv.name_hint == name), None)

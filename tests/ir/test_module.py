@@ -320,3 +320,21 @@ def test_free_type_variables() -> None:
     a = TypeVar("A")
     x = Var("x", a)
     assert free_type_vars(x) == [a] and free_type_vars(Function([x], x, a, [a])) == []
+
+
+def test_functions_that_were_changed_from_outside_are_found() -> None:
+    one, two = (Function([], relay.const(float(k))) for k in (1, 2))
+    mod = IRModule({"f": one, "g": two})
+    swapped = GlobalVar("h")
+    del mod.functions[mod.get_global_var("f")]
+    mod.functions[swapped] = one
+    assert mod.get_global_var("h") is swapped and "f" not in mod and mod["g"] is two
+    mod.functions = {GlobalVar("g"): one, swapped: two}
+    assert mod["g"] is one and mod["h"] is two
+
+
+def test_a_function_that_is_refused_leaves_the_one_it_was_to_replace() -> None:
+    mod = IRModule({"f": Function([], relay.const(1.0))})
+    with pytest.raises(RelayValueError):
+        mod.update_func(GlobalVar("f"), Function([], relay.var("x")))
+    assert "f" in mod
