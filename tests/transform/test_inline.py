@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.ir import Call, Function, IRModule, Let, Op, Var
+from relaylab.transform.normal_forms.first_order import first_order
 
 POLYMORPHIC = """#[version = "0.0.5"]
 type Chain[T] { End, Link(T, Chain[T]) }
@@ -22,3 +24,27 @@ def test_type_parameters_are_replaced_with_the_function(typed: bool) -> None:
     mod = relay.transform.InferType()(mod) if typed else mod
     after = relay.transform.InferType()(relay.transform.PartialEvaluate()(mod))
     assert relay.create_executor("debug", after).evaluate()(np.float32(3)).numpy() == 3
+
+
+FOREIGN = """#[version = "0.0.5"]
+def @twice(%a: float32, %b: float32, Compiler="dnn", global_symbol="twice") -> float32 { add(%b, %b) }
+def @main() -> (float32, float32) {
+  let %r = ref(1f);
+  %0 = (let %v = ref_write(%r, 5f); 2f);
+  let %y = @twice(%0, 3f);
+  (%y, ref_read(%r))
+}
+"""
+
+
+def test_an_effect_in_an_argument_that_a_foreign_function_does_not_use_stays() -> None:
+    mod = relay.transform.InferType()(relay.fromtext(FOREIGN))
+    back = relay.transform.InlineCompilerFunctionsBoundTo([mod.get_global_var("twice")])(mod)
+    assert len(back.functions) == 1
+    assert [float(v.numpy()) for v in relay.create_executor("debug", back).evaluate()()] == [6, 5]
+
+
+def test_an_operator_with_an_effect_keeps_its_lets() -> None:
+    x = relay.var("x", shape=(2,))
+    mod = IRModule({"main": Function([x], Let(Var("_"), Call(Op.get("memory.kill"), [x]), x))})
+    assert first_order(mod) is mod

@@ -139,13 +139,14 @@ def _calls_unknown(func: Function) -> bool:
 
 def changes_state(mod: IRModule) -> bool:
     """Whether anything in a module writes to a cell or calls an operator with an effect that others may see."""
-    return any(map(_changes_state, mod.functions.values()))
+    return any(map(changes_state_in, mod.functions.values()))
 
 
 _changing: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
 
 
-def _changes_state(func: Function) -> bool:
+def changes_state_in(func: Function) -> bool:
+    """Whether anything in a function writes to a cell or calls an operator with an effect that others may see."""
     if func not in _changing:  # passes ask it for every function of a module
         _changing[func] = any(
             isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from relaylab.analysis.components import strong_components
 from relaylab.ir import Call, Constant, Expr, Function, GlobalVar, IRModule, Let, Op, Tuple, TupleGetItem, Var, walk
 from relaylab.ir.free import global_vars
+from relaylab.transform.engine.purity import changes_state_in
 from relaylab.transform.engine.renewal import as_function, inlined, rewrite_function
 from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
 
@@ -21,6 +22,8 @@ def first_order(mod: IRModule) -> IRModule:
     functions = _reachable(mod)
     nodes = [node for function in functions.values() for node in walk((function,))]
     if not any(isinstance(n, Let) or _resolvable(n) for n in nodes) or not all(isinstance(n, PLAIN) for n in nodes):
+        return mod
+    if any(map(changes_state_in, functions.values())):  # an operator with an effect
         return mod
     resolved = _resolved(functions)
     found = resolved.get(mod.get_global_var("main"))

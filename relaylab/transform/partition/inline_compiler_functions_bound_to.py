@@ -9,6 +9,7 @@ from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
+from relaylab.transform.engine.purity import changes_state
 from relaylab.transform.engine.renewal import inlined, rewrite_function
 
 
@@ -16,21 +17,22 @@ def inline_compiler_functions(mod: IRModule, names: Sequence[GlobalVar]) -> IRMo
     """The module with these functions, and the `Composite` functions in them, in the place of their calls."""
     if not names:
         return mod
-    bodies = {gv: rewrite_function(mod[gv], _without_composites) for gv in names}
+    ordered = changes_state(mod)
+
+    def without_composites(new: Expr, old: Expr) -> Expr:
+        if isinstance(new, Call) and isinstance(new.op, Function) and new.op.attr("Composite"):
+            return inlined(new.op, new, ordered)
+        return new
+
+    bodies = {gv: rewrite_function(mod[gv], without_composites) for gv in names}
 
     def at(new: Expr, old: Expr) -> Expr:
         if isinstance(new, Call) and isinstance(new.op, GlobalVar) and new.op in bodies:
-            return inlined(bodies[new.op], new)
+            return inlined(bodies[new.op], new, ordered)
         return new
 
     kept = {gv: rewrite_function(f, at) for gv, f in mod.functions.items() if gv not in bodies}
     return mod.with_functions(kept)
-
-
-def _without_composites(new: Expr, old: Expr) -> Expr:
-    if isinstance(new, Call) and isinstance(new.op, Function) and new.op.attr("Composite"):
-        return inlined(new.op, new)
-    return new
 
 
 @pass_(level=0, example={"global_vars": []})
