@@ -9,7 +9,7 @@ from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.codegen.native_function import flat
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
-from relaylab.interp.executor import bound
+from relaylab.interp.executor import bound, check_count
 from relaylab.interp.values import ConstructorValue, Value, rebuilt
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Constant, Function, GlobalVar, Var
@@ -89,8 +89,7 @@ class AotRunner(GraphRunner):
 def ordered(params: Sequence[Var], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The values of parameters from positional and named arguments; RelayTypeError for too many, missing or unknown."""
     names = parameter_names(params)
-    if len(args) > len(names):
-        raise RelayTypeError(f"main takes {len(names)} inputs, {len(args)} are given", code="executor.arguments")
+    check_count(names, args)
     rest = names[len(args) :]
     wrong = [n for n in kwargs if n not in rest]
     if wrong:

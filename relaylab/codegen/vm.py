@@ -16,6 +16,7 @@ from typing import Any
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
+from relaylab.interp.executor import check_count
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
@@ -199,12 +200,7 @@ class VirtualMachine:
     def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep arguments for the next `invoke` without any."""
         names = self.exe.get_function_params(func_name)
-        if len(args) > len(names):
-            raise RelayTypeError(
-                f"`{func_name}` has {len(names)} inputs, {len(args)} are given",
-                code="vm.input",
-                help=f"inputs: {', '.join(names)}",
-            )
+        check_count(names, args)
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
 
     def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:

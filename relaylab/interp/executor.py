@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -115,11 +115,18 @@ class FunctionValue:
         return repr(self.closure)
 
 
-def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def check_count(names: Sequence[str], args: Sequence[object]) -> None:
+    """Refuse (`RelayTypeError`) more arguments than there are parameters."""
     if len(args) > len(names):
         raise RelayTypeError(
-            f"the function takes {len(names)} arguments, {len(args)} are given", code="interp.too-many-arguments"
+            f"the function takes {len(names)} arguments, {len(args)} are given",
+            code="interp.too-many-arguments",
+            help=f"its parameters: {', '.join(names) or 'none'}",
         )
+
+
+def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    check_count(names, args)
     for name in kwargs:
         if name not in names:
             help = did_you_mean(name, names) or f"it has: {', '.join(names)}"

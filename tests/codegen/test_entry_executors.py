@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -39,7 +41,7 @@ def test_arguments_and_nested_results(call: object) -> None:
     ("call", "word"),
     [
         (lambda: run(ONE), "no value is given for p"),
-        (lambda: run(ONE, TWO, THREE), "takes 2 inputs"),
+        (lambda: run(ONE, TWO, THREE), "takes 2 arguments"),
         (lambda: run(ONE, q=TWO), "no further input `q`"),
         (lambda: run(ONE, (TWO, TWO)), "shape"),
     ],
@@ -64,8 +66,13 @@ def test_expressions_are_evaluated() -> None:
 
 
 def test_a_virtual_machine_takes_its_inputs_and_devices_that_are_here() -> None:
-    executable = relay.vm.compile(relay.transform.InferType()(relay.fromtext(TEXT)), "llvm")
-    with pytest.raises(RelayTypeError, match="2 inputs, 3 are given"):
-        relay.vm.VirtualMachine(executable, cpu(0)).set_input("main", ONE, (TWO, THREE), ONE)
+    mod = relay.transform.InferType()(relay.fromtext(TEXT))
+    executable = relay.vm.compile(mod, "llvm")
+    set_input = relay.vm.VirtualMachine(executable, cpu(0)).set_input
+    runs = [relay.create_executor(kind, mod).evaluate() for kind in ("graph", "debug", "vm")]
+    for take in (partial(set_input, "main"), *runs):
+        with pytest.raises(RelayTypeError, match="2 arguments, 3 are given") as caught:
+            take(ONE, (TWO, THREE), ONE)
+        assert caught.value.code == "interp.too-many-arguments"
     with pytest.raises(RelayValueError, match="does not exist here"):
         relay.vm.VirtualMachine(executable, cuda(0))
