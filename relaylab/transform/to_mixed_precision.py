@@ -303,6 +303,7 @@ class ToMixedPrecision(FunctionPass):
     Products of float16 or bfloat16 are summed in float32, from weights that become float32 when the program is built:
     a CPU takes as long for them as for the float32 program (mlp, resnet18, mobilenet: within 10 %), and as much memory.
     It pays where inputs and outputs are to be half as large, or to see what a device with such arithmetic will give.
+    Programs of float64 are lowered as well, as in TVM.
     """
 
     mixed_precision_type: Annotated[str, "The type of the numbers that operators take."] = "float16"
