@@ -166,6 +166,16 @@ class TupleType(Nested):
     fields: tuple[Type, ...] = field(default=(), converter=Each(Type, "the fields of a TupleType"))
     """The types of the fields in their order."""
 
+    def __eq__(self, other: object, /) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, TupleType) or hash(self) != hash(other) or len(self.fields) != len(other.fields):
+            return False
+        pairs = {(id(a), id(b)): (a, b) for a, b in zip(self.fields, other.fields)}  # a field may be there twice
+        return all(a == b for a, b in pairs.values())
+
+    __hash__ = Nested.__hash__
+
 
 @node
 class TypeVar(UniqueType):

@@ -338,3 +338,13 @@ def test_a_function_that_is_refused_leaves_the_one_it_was_to_replace() -> None:
     with pytest.raises(RelayValueError):
         mod.update_func(GlobalVar("f"), Function([], relay.var("x")))
     assert "f" in mod
+
+
+def test_tuple_types_that_double_at_each_level_are_compared() -> None:
+    def doubled() -> TupleType:
+        made = TupleType([])
+        for _ in range(60):  # two to the sixtieth comparisons never end
+            made = TupleType([made, made])
+        return made
+
+    assert doubled() == doubled() and doubled() != TupleType([doubled(), doubled()])
