@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from relaylab.loop.expr import ScalarExpr
@@ -155,3 +155,21 @@ def verdicts(op: str, low: int, high: int) -> tuple[tuple[bool, bool], ...]:
         "eq": ((low == high == 0, True), (low > 0 or high < 0, False)),
         "ne": ((low > 0 or high < 0, True), (low == high == 0, False)),
     }[op]
+
+
+def inequalities(op: str, difference: Linear, holds: bool) -> Iterator[Linear]:
+    """What is at least 0 if `difference op 0` holds, or does not."""
+    if not holds:
+        op = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}.get(op, op)
+    if op in ("gt", "ge", "eq"):
+        yield difference + Linear({}, -1 if op == "gt" else 0)
+    if op in ("lt", "le", "eq"):
+        yield difference * -1 + Linear({}, -1 if op == "lt" else 0)
+
+
+def divided_interval(op: str, inside: Rect, divisor: int) -> Rect:
+    """The interval of a quotient or a remainder."""
+    first, last = inside[0] // divisor, inside[1] // divisor
+    if op == "floordiv":
+        return first, last
+    return (inside[0] % divisor, inside[1] % divisor) if first == last else (0, divisor - 1)

@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect, join_intervals, meet_intervals, total_interval
+from relaylab.loop.affine import (
+    INTERVAL_RULES,
+    UNBOUNDED,
+    Linear,
+    Rect,
+    divided_interval,
+    inequalities,
+    join_intervals,
+    meet_intervals,
+    total_interval,
+)
 from relaylab.loop.expr import (
     INDEX,
     Apply,
@@ -26,6 +36,7 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
+from relaylab.loop.listing import axes_of, bounds_seen, only_axes
 from relaylab.loop.program import (
     Accumulate,
     Body,
@@ -123,13 +134,6 @@ def _least(stop: ScalarExpr) -> tuple[ScalarExpr, ...]:
     return stop.args if isinstance(stop, Apply) and stop.op == "min" else (stop,)
 
 
-def expression_accesses(value: ScalarExpr) -> Iterator[Access]:
-    """Every index of every load of an expression: what an operator's loop form reads, axis by axis."""
-    prover = _Prover()
-    for load, under in loads_of((value,)):
-        yield from prover.accesses(load.tensor, load.indices, (), under, load.part)
-
-
 def unproven(program: LoopProgram) -> Access | None:
     """The first access of a loop program that is not proven to lie in its buffer."""
     return next((access for access in program_accesses(program) if not access.proven), None)
@@ -164,27 +168,26 @@ class _Prover:
     `t < 90` says of `t // 15` is lost where both are written as sums of the loops around them.
     """
 
-    def __init__(self, program: LoopProgram | None = None, apart: frozenset[ScalarExpr] = frozenset()):
+    def __init__(self, program: LoopProgram, apart: frozenset[ScalarExpr] = frozenset()):
         self.simplify = Simplifier()
         self.meaning: dict[ScalarExpr, ScalarExpr] = {}
         self.known: dict[ScalarExpr | Tensor, Rect] = {}  # of registers, and of all that is stored in own buffers
-        self.rows: dict[Tensor, Store] = {}  # the one store into a private buffer of conditions
+        self.rows: dict[Tensor, list[Store]] = {}  # the stores into a private buffer of conditions
         self.places: dict[tuple[ScalarExpr, ...], _Place] = {}
-        if program is not None:
-            own = [p.buffer for p in program.prepared]
-            self.known |= {t: (0, 0) for t in own if is_integer(t.dtype)}  # where nothing is filled
-            self._registers([*statements(program.loops)], {*own, *program.private}, apart)
+        own = [p.buffer for p in program.prepared]
+        self.known |= {t: (0, 0) for t in own if is_integer(t.dtype)}  # where nothing is filled
+        self._registers([*statements(program.loops)], {*own, *program.private}, apart)
 
     def _registers(self, body: Sequence[Statement], scratch: Container[Tensor], apart: frozenset[ScalarExpr]) -> None:
         """Registers of indices and conditions stand for their expressions, or for the interval of their values."""
         changed = {s.local for s in body if isinstance(s, Accumulate)}
         maybe = [s for s in body if isinstance(s, IfThenElse) or (isinstance(s, For) and s.stop is not None)]
         perhaps = {inner for s in maybe for inner in statements(inside(s))}
-        stored: dict[Tensor, Store | None] = {}
+        stored: dict[Tensor, list[Store]] = {}
         numbers: list[tuple[Tensor | Local, ScalarExpr]] = []
         for statement in body:
             if isinstance(statement, Store) and statement.buffer in scratch:
-                stored[statement.buffer] = None if statement.buffer in stored or statement in perhaps else statement
+                stored.setdefault(statement.buffer, []).append(statement)
                 numbers += [(statement.buffer, statement.value)] * is_integer(statement.value.dtype)
             if not isinstance(statement, Define) or statement.local in changed:
                 continue
@@ -196,7 +199,7 @@ class _Prover:
                 # Two loads that look alike may lie on two sides of a store: the register is a number of its own.
                 numbers.append((local, value))
         self._intervals(numbers)
-        self.rows = {t: s for t, s in stored.items() if s is not None and s.value.dtype == "bool"}
+        self.rows = {t: found for t, found in stored.items() if t.dtype == "bool" and not perhaps & {*found}}
         for statement in body if self.rows else ():  # conditions of stored conditions
             if isinstance(statement, Define) and statement.local.dtype == "bool" and statement.local not in changed:
                 value = self.expression(statement.value)
@@ -225,21 +228,24 @@ class _Prover:
                 break
 
     def row_element(self, buffer: Tensor, address: ScalarExpr) -> Iterator[ScalarExpr]:
-        """What was stored where a private buffer of conditions is read, if each element is stored by one turn."""
-        store = self.rows[buffer]
+        """What was stored where a private buffer of conditions is read, if each element is stored by one turn of every
+        loop that fills it, and all of them store the same."""
+        found = {e for store in self.rows[buffer] for e in [self._stored(store, address)]}
+        yield from (e for e in found if e is not None and len(found) == 1)
+
+    def _stored(self, store: Store, address: ScalarExpr) -> ScalarExpr | None:
         mine, theirs = (self.simplify.linear(self.expression(a)) for a in (address, store.address))
         axes, reach = {f: a for a, f in mine.terms.items()}, 0
         if mine.const != theirs.const or len(mine.terms) != len(theirs.terms):
-            return
+            return None
         turns: dict[ScalarExpr, ScalarExpr] = {}
         for axis, factor in sorted(theirs.terms.items(), key=lambda term: term[1]):
             other = axes.get(factor)
             if not isinstance(axis, Axis) or factor <= reach or other is None or other.dtype != INDEX:
-                return
+                return None
             turns[axis], reach = other, reach + factor * (axis.extent - 1)
         value = self.expression(store.value)
-        if not any(isinstance(n, (Load, Local)) for n in post_order(value)):
-            yield self.simplify(value, turns)
+        return None if any(isinstance(n, (Load, Local)) for n in post_order(value)) else self.simplify(value, turns)
 
     def expression(self, root: ScalarExpr) -> ScalarExpr:
         """An expression in normal form, registers replaced by what they hold."""
@@ -293,7 +299,20 @@ class _Place:
         if self.dead or (low >= 0 and high < extent):
             return True
         value = self.simplify.linear(node)
-        return self._at_least(value, DEPTH) and self._at_least(Linear({}, extent - 1) - value, DEPTH)
+        by_facts = self._at_least(value, DEPTH) and self._at_least(Linear({}, extent - 1) - value, DEPTH)
+        return by_facts or self._seen(value, extent)
+
+    def _seen(self, value: Linear, extent: int) -> bool:
+        """Whether 0 <= value < extent in all turns in which the conditions hold, looked at one by one: quotients and
+        remainders of sums, as loops that were fused and split leave them."""
+        holding = [(node, holds) for c in self.conditions for node, holds in self._single(c) if only_axes(node)]
+        about = set(axes_of(*(node for node, _ in holding)))
+        turning = Linear(
+            {a: f for a, f in value.terms.items() if only_axes(a) and (a in about or not isinstance(a, Axis))}
+        )
+        seen = bounds_seen(self.simplify.index(turning), holding)
+        low, high = self._interval(value - turning)
+        return seen is not None and (seen[0] > seen[1] or low + seen[0] >= 0 and high + seen[1] < extent)
 
     def bounds(self, node: ScalarExpr) -> Rect:
         """An interval that holds an interned integer expression."""
@@ -306,6 +325,13 @@ class _Place:
 
     def _facts(self, condition: ScalarExpr) -> Iterator[Linear]:
         """Sums that are at least 0 where a condition holds."""
+        for node, holds in self._single(condition):
+            if isinstance(node, Apply) and node.args[0].dtype == INDEX:
+                a, c = node.args
+                yield from inequalities(node.op, self.simplify.linear(a) - self.simplify.linear(c), holds)
+
+    def _single(self, condition: ScalarExpr) -> Iterator[tuple[ScalarExpr, bool]]:
+        """What holds, or does not, where a condition holds."""
         stack = [(condition, True)]
         while stack:
             node, holds = stack.pop()
@@ -320,10 +346,8 @@ class _Place:
                     stack += [(c, True) for c in self.prover.row_element(tensor, address)]
                 case Apply("lnot", (inner,)):
                     stack.append((inner, not holds))
-                case Apply(op, (a, c)) if a.dtype == INDEX:
-                    yield from _inequalities(op, self.simplify.linear(a) - self.simplify.linear(c), holds)
                 case _:
-                    pass
+                    yield node, holds
 
     def _is_known(self, fact: Linear) -> bool:
         """A sum with a number that may be anything may have wrapped around before it was compared."""
@@ -388,7 +412,7 @@ class _Place:
             case Apply("select", (condition, a, c)):
                 return meet_intervals(whole, self._select(condition, a, c))
             case Apply("floordiv" | "floormod" as op, (a, Const(divisor))) if divisor > 0:
-                return meet_intervals(whole, _divided(op, self.found[a], int(divisor)))
+                return meet_intervals(whole, divided_interval(op, self.found[a], int(divisor)))
             case Apply("min" | "max" as op, (a, c)):
                 return meet_intervals(whole, INTERVAL_RULES[op](self.found[a], self.found[c]))
             case Cast(value) if is_integer(value.dtype):
@@ -424,20 +448,3 @@ class _Place:
 
 def _not(condition: ScalarExpr) -> ScalarExpr:
     return Apply("lnot", (condition,), "bool")
-
-
-def _inequalities(op: str, difference: Linear, holds: bool) -> Iterator[Linear]:
-    """What is at least 0 if `difference op 0` holds, or does not."""
-    if not holds:
-        op = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}.get(op, op)
-    if op in ("gt", "ge", "eq"):
-        yield difference + Linear({}, -1 if op == "gt" else 0)
-    if op in ("lt", "le", "eq"):
-        yield difference * -1 + Linear({}, -1 if op == "lt" else 0)
-
-
-def _divided(op: str, inside: Rect, divisor: int) -> Rect:
-    first, last = inside[0] // divisor, inside[1] // divisor
-    if op == "floordiv":
-        return first, last
-    return (inside[0] % divisor, inside[1] % divisor) if first == last else (0, divisor - 1)

@@ -12,6 +12,7 @@ from relaylab.loop import OutSpec, compute
 from relaylab.loop.program import Define, LoopProgram, statements
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.schedule import PRIMITIVES, Schedule
+from relaylab.loop.schedule.written import loops_in_place
 from relaylab.loop.schedule.tree import loops
 from relaylab.support.errors import RelayError
 
@@ -124,4 +125,8 @@ def check_random(program: LoopProgram, seeds: range, check: Callable[[LoopProgra
         refusals |= set(refused)
         check(after, f"seed {seed}\n{schedule}\n{after}")
         assert Schedule.parse(str(schedule)) == schedule and str(schedule.apply(program)) == str(after)
+        if not after.prepared and not any(
+            t.dtype == "bool" for t in after.private
+        ):  # stored conditions: not all proven
+            assert str(loops_in_place(program, str(after))) == str(after)
     assert len(kinds) >= 5 and "schedule.illegal" in refusals

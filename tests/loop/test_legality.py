@@ -78,8 +78,8 @@ QUOTIENTS = {
     "u % 4 and u // 4": (lambda u: u % 4 * 5 + u // 4, (*TOGETHER, INTERCHANGED)),
     "u // 2": (lambda u: u // 2, (INTERCHANGED,)),  # whose last writer stays the last
     "u % 10": (lambda u: u % 10, ()),
-    "u // 3, which does not divide the turns": (lambda u: u // 3 * 4 + u % 3, TOGETHER),
-    "two quotients": (lambda u: u // 2 % 5 * 4 + u % 2 + u // 10 * 2, TOGETHER),
+    "u // 3, which does not divide the turns": (lambda u: u // 3 * 4 + u % 3, (*TOGETHER, INTERCHANGED)),
+    "two quotients": (lambda u: u // 2 % 5 * 4 + u % 2 + u // 10 * 2, (*TOGETHER, INTERCHANGED)),
 }
 
 

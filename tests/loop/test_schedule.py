@@ -166,6 +166,25 @@ def test_a_running_sum_keeps_its_order():
             Schedule.parse(step).apply(program)
 
 
+TYPED = {
+    "fused and split turns": ("transpose", "reorder i1 i0\nfuse i1 i0\nsplit i1i0 8\nparallel i1i0o"),
+    "turns of two parts": ("matmul", "reorder i1 i0\nsplit i1 2\nreorder i1i i1o\npeel i1o 3\nparallel i1i"),
+    "padded rows": ("integers", "fission i1\npad sum0 2 6\nparallel i0\nsplit i1_out 2\nsplit i1_init 6"),
+    "a guarded read": ("conv", "fuse i1 i2\nfuse i0 i1i2\nsplit i0i1i2 6\nparallel i0i1i2o"),
+    "stored conditions, twice": ("conv", "fission k1\npeel i2 3"),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_steps_gave_is_taken_when_it_is_typed(name):
+    kernel, steps = TYPED[name]
+    program, arrays, want = plain(kernel)
+    after = Schedule.parse(steps).apply(program)
+    typed = Schedule.parse(str(after)).apply(program)
+    assert str(typed) == str(after)
+    np.testing.assert_allclose(results(typed, arrays, want), want, rtol=1e-5, atol=1e-5)
+
+
 def test_every_primitive_says_what_it_is():
     for rule in PRIMITIVES.values():
         assert rule.usage.split()[0] == rule.name and rule.says.endswith(".")

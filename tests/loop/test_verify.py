@@ -13,18 +13,24 @@ from relaylab.ir import OPERATORS
 from relaylab.ir.dims import SizeVar
 from relaylab.loop.builder import b
 from relaylab.loop.evaluate import OutSpec, evaluate
-from relaylab.loop.expr import Axis, Const, Tensor, apply, guard
+from relaylab.loop.expr import Axis, Const, Local, Tensor, apply, guard
 from relaylab.loop.parse import parse
-from relaylab.loop.program import For, LoopNest, LoopProgram, Store
+from relaylab.loop.program import Define, For, LoopNest, LoopProgram, Store
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.run import run
-from relaylab.loop.verify import expression_accesses, program_accesses, unproven
+from relaylab.loop.verify import program_accesses, unproven
 from relaylab.op.base import Elementwise, op, sample
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
 i, j = Axis("i", 6), Axis("j", 4)
 VERIFY = {"relay.codegen.verify": True}
+
+
+def expression_accesses(value):
+    """Every index of every load of an expression, axis by axis."""
+    once = For(Axis("once", 1), "serial", (Define(Local("value", value.dtype), value),))
+    return program_accesses(LoopProgram("expression", (), (), (LoopNest(once),)))
 
 
 def proven(index, extent: int, *conditions) -> bool:

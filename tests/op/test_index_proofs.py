@@ -17,11 +17,11 @@ from test_variants import variants
 
 from relaylab.ir import OPERATORS, TupleType
 from relaylab.loop.builder import OutSpec, b
-from relaylab.loop.expr import Axis, Tensor
+from relaylab.loop.expr import Axis, Local, Tensor
 from relaylab.loop.procedure import Procedure
-from relaylab.loop.program import LoopProgram
+from relaylab.loop.program import Define, For, LoopNest, LoopProgram
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
-from relaylab.loop.verify import Access, expression_accesses, program_accesses
+from relaylab.loop.verify import Access, program_accesses
 from relaylab.support.errors import RelayError
 
 NAMES = sorted(OPERATORS)
@@ -49,6 +49,12 @@ def readable(type_, name: str, group: ProgramBuilder | None = None):
     return (
         Tensor(name, shape, type_.dtype) if group is None else group.read(name, BufferLayout.dense(shape, type_.dtype))
     )
+
+
+def expression_accesses(value):
+    """Every index of every load of an expression, axis by axis."""
+    once = For(Axis("once", 1), "serial", (Define(Local("value", value.dtype), value),))
+    return program_accesses(LoopProgram("expression", (), (), (LoopNest(once),)))
 
 
 def form_accesses(record, args) -> Iterator[Access]:

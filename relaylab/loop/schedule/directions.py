@@ -11,13 +11,18 @@ Source: Allen and Kennedy, Optimizing Compilers for Modern Architectures, chapte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
 
 from relaylab.loop.affine import UNBOUNDED, Linear
 from relaylab.loop.expr import Apply, Axis, Const, Load, ScalarExpr, post_order
+from relaylab.loop.listing import MOST_LISTED, axes_of, listed
 from relaylab.loop.program import Accumulate, Define, For, Statement, statements
 from relaylab.loop.rewriting import rewrite
+from relaylab.loop.scalar import Array
 from relaylab.loop.simplify import Simplifier
 
 Signs = tuple[int, ...]
@@ -48,13 +53,15 @@ class Turns:
                 value = self._resolved(s.value)
                 if not any(isinstance(n, Load) or n in self.own for n in post_order(value)):
                     self.meaning[s.local] = value
-        self.turning = {*moving, *(s.axis for s in inner if isinstance(s, For))}
+        self.turning = self.loops = {*moving, *(s.axis for s in inner if isinstance(s, For))}
         self._known: dict[ScalarExpr, Linear] = {}
+        self._plain: dict[ScalarExpr, Linear] = {}  # before loops have parts
         self.parts: dict[Axis, tuple[Axis, ...]] = {}
 
     def look(self, addresses: Sequence[ScalarExpr]) -> None:
         """Take in the addresses that will be asked for."""
         found = {a: self.simplify(self._resolved(a)) for a in addresses}
+        self._plain |= {a: self.simplify.linear(e) for a, e in found.items()}
         for axis in self.turning:
             parts = [axis]
             for _ in range(DIVISIONS):
@@ -84,6 +91,28 @@ class Turns:
             else:
                 stack += [(*signs, sign) for sign in ((1, -1, 0) if parts[len(signs)].extent > 1 else (0,))]
 
+    def seen(self, one: ScalarExpr, other: ScalarExpr, order: Sequence[Axis]) -> list[dict[Axis, int]] | None:
+        """What `directions` gives, by the addresses of all turns; None if those are too many or depend on data."""
+        sums = [self._plain[e] for e in (one, other)]
+        same = {a: f for a, f in sums[0].terms.items() if sums[1].terms.get(a) == f and self._stays(a, self.loops)}
+        found = [self.simplify.index(s - Linear(same)) for s in sums]
+        used = axes_of(*found)
+        outside = [a for a in used if a not in self.loops]
+        moved = [a for a in order if a in used]
+        runs: list[list[Array]] = []
+        for e in found:
+            inner = [a for a in axes_of(e) if a in self.loops and a not in moved]
+            values = listed([e, *outside, *moved], [*outside, *moved, *inner])
+            if values is None:
+                return None
+            runs.append(values)
+        codes = _meeting(runs, [a.extent for a in outside])
+        return (
+            None
+            if codes is None
+            else [dict(zip(order, signs)) for code in codes for signs in _signs(code, order, moved)]
+        )
+
     def _resolved(self, e: ScalarExpr) -> ScalarExpr:
         return rewrite(e, lambda n: self.meaning.get(n, n)) if self.meaning else e
 
@@ -99,15 +128,50 @@ class Turns:
             low, high = self.simplify.bounds(atom)
             if (low, high) == UNBOUNDED:
                 low, high = -FAR, FAR
-            if self._stays(atom):
+            if self._stays(atom, self.turning):
                 found += [_Number(second - first, low, high)]
             else:
                 found += [_Number(-first, low, high), _Number(second, low, high)]
         return [n for n in found if n.step], c.const - a.const
 
-    def _stays(self, atom: ScalarExpr) -> bool:
+    def _stays(self, atom: ScalarExpr, turning: Collection[ScalarExpr]) -> bool:
         """Whether an atom is the same in all turns."""
-        return not any(isinstance(n, Load) or n in self.turning or n in self.own for n in post_order(atom))
+        return not any(isinstance(n, Load) or n in turning or n in self.own for n in post_order(atom))
+
+
+def _meeting(runs: Sequence[Sequence[Array]], outside: Sequence[int]) -> list[list[int]] | None:
+    """For the places where two accesses meet, all different pairs of signs that the difference of each moving loop's
+    turns is at least and at most. A run is the address, the turns of loops outside and those of moving loops."""
+    if not all(run[0].size for run in runs):
+        return []
+    low, high = (int(f(f(run[0]) for run in runs)) for f in (min, max))
+    size = (high - low + 1) * math.prod(outside)
+    if size > MOST_LISTED:
+        return None
+    keys: list[Array] = []
+    for run in runs:
+        around = np.ravel_multi_index(tuple(run[1 : 1 + len(outside)]), tuple(outside)) if outside else 0
+        keys.append(around * (high - low + 1) + run[0] - low)
+    meet = np.logical_and(*(np.bincount(key, minlength=size) > 0 for key in keys))
+    codes = np.zeros((np.count_nonzero(meet), 0), "int8")
+    for one, other in zip(*(run[1 + len(outside) :] for run in runs)):
+        ends = [[_by_place(f, k, v, size)[meet] for f in (np.minimum, np.maximum)] for k, v in zip(keys, (one, other))]
+        signs = np.sign(ends[1][0] - ends[0][1]), np.sign(ends[1][1] - ends[0][0])
+        codes = np.column_stack((codes, *signs)).astype("int8")
+    return np.unique(codes, axis=0).tolist()
+
+
+def _by_place(least: np.ufunc, keys: Array, turns: Array, size: int) -> Array:
+    """The least (or largest) of the turns that reach each place."""
+    found = np.full(size, FAR if least is np.minimum else -FAR)
+    least.at(found, keys, turns)
+    return found
+
+
+def _signs(code: Sequence[int], order: Sequence[Axis], moved: Sequence[Axis]) -> Iterator[Signs]:
+    """The signs that loops may have: those that do not move an address may be anywhere."""
+    may = {a: range(code[2 * k], code[2 * k + 1] + 1) for k, a in enumerate(moved)}
+    return product(*(may.get(a, range(-1, 2) if a.extent > 1 else range(1)) for a in order))
 
 
 def _division(found: Iterable[ScalarExpr], parts: Sequence[Axis]) -> tuple[Axis, int] | None:
@@ -143,7 +207,9 @@ def _possible(numbers: Sequence[_Number], const: int) -> bool:
         return False
     if not numbers:
         return const == 0
-    if const % math.gcd(*(n.step for n in numbers)):
+    const += sum(n.step * n.low for n in numbers if n.low == n.high)
+    numbers = [n for n in numbers if n.low < n.high]
+    if const % math.gcd(*(n.step for n in numbers)) if numbers else const:
         return False
     for _ in range(4 * len(numbers)):
         ends = [sorted((n.step * n.low, n.step * n.high)) for n in numbers]

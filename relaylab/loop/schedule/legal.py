@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relaylab.loop.affine import Linear
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.listing import MOST_LISTED, axes_of, listed, only_axes
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, LoopProgram, Statement, inside, statements, values
 from relaylab.loop.schedule.directions import Turns
 from relaylab.loop.schedule.tree import BufferAccess, accesses, locals_of, own_accesses, with_values
 from relaylab.loop.show import show
 from relaylab.loop.simplify import Simplifier
-
-MOST_LISTED = 1 << 22  # places of a buffer
 
 
 def conflict(
@@ -113,6 +113,8 @@ def _first(
     turns.look([access.address for pair in pairs for access in pair])
     for one, other in pairs:
         signs = next((s for s in turns.directions(one.address, other.address, moving) if wrong(s)), None)
+        if signs is not None and (seen := turns.seen(one.address, other.address, moving)) is not None:
+            signs = next((s for s in seen if wrong(s)), None)
         if signs is not None:
             return _words(one, other, [a for a in moving if signs[a]])
     return ""
@@ -190,9 +192,11 @@ class _Places:
     def box(self, beside: _Places) -> _Box | None:
         """What is reached in one turn of the loops that are around both."""
         own, total = self.own(beside), self.simplify.linear(self.address)
-        turning = sorted((f, a.extent) for a, f in total.terms.items() if isinstance(a, Axis) and a in own)
-        staying = {a: f for a, f in total.terms.items() if a not in own}
-        return (total.const, turning, staying) if all(isinstance(a, Axis) for a in total.terms) else None
+        staying = {a: f for a, f in total.terms.items() if not set(axes_of(a)) & set(own)}
+        turning = Linear({a: f for a, f in total.terms.items() if a not in staying})
+        if not all(map(only_axes, total.terms)) or not all(set(axes_of(a)) <= set(own) for a in turning.terms):
+            return None
+        return _Box(total.const, self.simplify.index(turning), own, staying, turning)
 
     def alike(self, beside: _Places) -> bool:
         """Whether all that is reached there is reached here, by the same address in other loops."""
@@ -203,39 +207,52 @@ class _Places:
         return same and all(a.extent >= c.extent for a, c in zip(mine, theirs))
 
 
-_Box = tuple[int, list[tuple[int, int]], dict[ScalarExpr, int]]
-"""Places of a buffer: where they begin, steps and extents, and what else the beginning depends on."""
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """Places of a buffer: where they begin, what is added in the turns of `own` loops, and what else the beginning
+    depends on."""
+
+    first: int
+    added: ScalarExpr
+    own: Sequence[Axis]
+    staying: dict[ScalarExpr, int]
+    terms: Linear
+
+    @property
+    def turns(self) -> int:
+        return math.prod(a.extent for a in self.own)
+
+    def form(self) -> object:
+        """What is equal where the places are, whatever the loops are called."""
+        steps = [(f, a.extent) for a, f in self.terms.terms.items() if isinstance(a, Axis)]
+        return (self.first, sorted(steps), self.staying) if len(steps) == len(self.terms.terms) else self
+
+    def places(self, size: int) -> np.ndarray:
+        """All that are in a buffer."""
+        (found,) = listed([self.added], self.own) or [np.array([], "int64")]
+        found = found + self.first
+        return found[(found >= 0) & (found < size)]
 
 
 def _covered(used: _Places, filled: Sequence[_Places], size: int) -> bool:
     """Whether places are among those that are filled."""
-    whole: _Box = (0, [(1, size)], {})
     left: dict[tuple[object, ...], np.ndarray] = {}  # for each number of turns around both: which are not filled yet
     for places in filled:
         mine, theirs = places.box(used), used.box(places)
-        if mine is not None and mine == theirs or places.alike(used):
+        if mine is not None and theirs is not None and mine.form() == theirs.form() or places.alike(used):
             return True
-        theirs = theirs if theirs is not None and mine is not None and mine[2] == theirs[2] else whole
-        if mine is None or mine[2] != theirs[2] or max(size, _count(mine), _count(theirs)) > MOST_LISTED:
+        known = mine is not None and theirs is not None and mine.staying == theirs.staying
+        if mine is None or not known and mine.staying or max(size, mine.turns) > MOST_LISTED:
             continue
-        around = (*(a for a in places.around if a in used.around), theirs is whole)
+        if known and theirs is not None and theirs.turns > MOST_LISTED:
+            continue
+        around = (*(a for a in places.around if a in used.around), known)
         if around not in left:
-            left[around] = np.zeros(size, bool)
-            left[around][_listed(theirs, size)] = True
-        left[around][_listed(mine, size)] = False
+            left[around] = np.ones(size, bool)
+            if known and theirs is not None:
+                left[around][:] = False
+                left[around][theirs.places(size)] = True
+        left[around][mine.places(size)] = False
         if not left[around].any():
             return True
     return False
-
-
-def _count(box: _Box) -> int:
-    return math.prod(extent for _, extent in box[1])
-
-
-def _listed(box: _Box, size: int) -> np.ndarray:
-    """All places of a box that are in a buffer."""
-    first, turning, _ = box
-    found = np.array([first])
-    for step, extent in turning:
-        found = np.add.outer(found, step * np.arange(extent)).ravel()
-    return found[(found >= 0) & (found < size)]
