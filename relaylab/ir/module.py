@@ -142,9 +142,8 @@ class IRModule(Shown):
         # `functions` may be changed from outside: what is put in is the last
         stale = of is not self.functions or len(known) != len(self.functions)
         if stale or (known and next(reversed(known.values())) is not next(reversed(self.functions))):
-            known = {}
-            for gv in self.functions:
-                known.setdefault(gv.name_hint, gv)
+            known = {gv.name_hint: gv for gv in reversed(self.functions)}  # the first of a name
+            known = dict(reversed(known.items()))
             self._index = (self.functions, known)
         return known.get(name)
 

@@ -17,6 +17,7 @@ from relaylab.viz import View, save, select, show, view
 from relaylab.viz.graph.figure import FIGURES, Figure, abbreviated, declare, macs
 from relaylab.viz.write.export import model_explorer, netron
 from relaylab.viz.selection.fold import collapse, of_kind
+from relaylab.support.errors import RelayError
 from relaylab.viz.figures.memory import bars, held_bytes, kept, peak, timeline
 from relaylab.viz.figures.overlay import hot_path, kernel_boxes, kernel_times, measured, overlay, painted
 from relaylab.viz.write.svg import svg
@@ -110,6 +111,8 @@ def test_the_memory_timeline():
     held = bars(PLAN)
     assert [(b.offset, b.size, b.first, b.last, b.label) for b in held][0] == (0, 64, 0, 1, "k0")
     assert peak(held) == (1, 176) and kept(held) == ((160, 176),)
+    with pytest.raises(RelayError, match="`plan` must be an ExecutionPlan"):
+        timeline(bars)
     scene = timeline(PLAN, "plan")
     assert [f.id for f in scene.elements if f.kind == "node"] == [
         "kept.0",

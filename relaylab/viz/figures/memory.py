@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from relaylab.runtime.executable import ExecutionPlan
+from relaylab.support.checked import checked
 from relaylab.support.words import counted
 from relaylab.viz.figures.overlay import PREFIX, kernel_boxes
 from relaylab.viz.graph.figure import abbreviated
@@ -79,6 +80,7 @@ def peak(held: tuple[Bar, ...]) -> tuple[int, int]:
     return totals.index(best), best
 
 
+@checked
 def timeline(plan: ExecutionPlan, title: str = "memory plan", view: View | None = None) -> Scene:
     """The picture of an `Executable.plan`: bars of the arena over the steps, with the peak marked; all writers take it.
 
