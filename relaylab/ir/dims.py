@@ -347,13 +347,28 @@ def _least(value: Dim | int) -> int | None:
     """A number that the dimension is never below, as sizes are not negative; None if none is known."""
     if isinstance(value, int):
         return int(value)
-    total = 0
+    total: int | None = 0
     for monomial, factor in cast(SymbolicDim, value).terms.items():
         bounds = [0 if isinstance(a, SizeVar) else _least_quotient(a) for a in monomial]
         if monomial and (factor < 0 or None in bounds or (len(bounds) > 1 and min(cast("list[int]", bounds)) < 0)):
-            return None
+            total = None
+            break
         total += factor * math.prod(cast("list[int]", bounds))
+    if total is None and (below := _multiplied_out(cast(SymbolicDim, value))) is not None:
+        return _least(below)
     return total
+
+
+def _multiplied_out(value: SymbolicDim) -> Dim | int | None:
+    """What is never above `value`, with k * (n // k) as a number from n - k + 1 to n; None if it has no such part."""
+    found: Any = value
+    for monomial, factor in value.terms.items():
+        if len(monomial) == 1 and isinstance(q := monomial[0], Quotient):
+            times = factor // q.divisor  # rounded down: what is left over is a quotient that is added
+            if times:
+                least: Any = q.numerator - (q.divisor - 1 if times > 0 else 0)
+                found = found - _made({monomial: times * q.divisor}) + times * least
+    return None if found is value or type(found) is AnyDim else found
 
 
 def _least_quotient(a: Quotient) -> int | None:

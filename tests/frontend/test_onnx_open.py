@@ -218,6 +218,37 @@ def test_resizes_that_need_sizes_say_so(mode):
         imported(resized([1, 1, 2, 2] if mode else [1, 1, 1.5, 2], "linear", **mode)[0])
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+@pytest.mark.parametrize("axes", [True, False])
+def test_images_are_padded_to_whole_windows(mode, axes):
+    """What a remainder of an open size leaves, as attention in windows has it; the sizes keep their names."""
+    x = floats(1, 6, 7, 2)
+    nodes = [
+        *sizes("x", "x", 1, 2),
+        node("Concat", ["x1", "x2"], ["hw"], axis=0),
+        node("Mod", ["hw", "four"], ["over"]),
+        node("Sub", ["four", "over"], ["left"]),
+        node("Mod", ["left", "four"], ["more"]),
+        node(
+            "Concat", ["zeros", "more"] if axes else ["zero", "zeros", "zero", "zero", "more", "zero"], ["pads"], axis=0
+        ),
+        node("Pad", ["x", "pads", "", "axes"] if axes else ["x", "pads"], ["y"], mode=mode),
+    ]
+    constants = {
+        "four": ints(4, 4),
+        "zeros": ints(0, 0),
+        "zero": ints(0),
+        **PLACES,
+        **({"axes": ints(1, 2)} if axes else {}),
+    }
+    proto = model(nodes, {"x": x}, ["y"], constants, opset=18, shapes={"x": (1, "h", "w", 2)})
+    mod = imported(proto)
+    assert "?" not in str(mod["main"].ret_type)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    for image in (x, floats(1, 8, 5, 2), floats(1, 4, 12, 2)):
+        compare([machine.invoke("main", image).numpy()], reference(proto, {"x": image}))
+
+
 def test_question_marks_and_negative_sizes_are_no_names():
     proto = model([node("Relu", ["x"], ["y"])], {"x": floats(1, 2, 3)}, ["y"], shapes={"x": (-1, "?", "?")})
     proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1

@@ -107,6 +107,17 @@ def test_copies_are_expressions_of_the_copied_sizes():
     assert n != N and double == 2 * n and hash(double) == hash(2 * n) and part == (n + 1) // 2
 
 
+def test_remainders_have_bounds():
+    """What is left to the next whole window; and numbers that no size makes equal."""
+    n = SizeVar("n")
+    assert n % 4 >= 0 and n % 4 < 4 and not n % 4 > 3 and 4 - n % 4 > 0
+    left = (4 - n % 4) % 4
+    assert left >= 0 and left <= 3 and (n + left) % 4 == 0
+    assert differ(2 * n, IntImm(1)) and differ(6 * n + 2, 4 * n + 1) and not differ(2 * n, IntImm(2))
+    for size in range(9):
+        assert with_sizes(left, {n: IntImm(size)}) == -size % 4
+
+
 def test_expressions_have_bounds():
     d = N + 1
     with pytest.raises(UndecidedSize, match="terms"):

@@ -93,6 +93,10 @@ def _divided(a: Size, b: Size) -> Size | AnyDim:
     return a // b
 
 
+def _remainder(node: OnnxNode, x: Values, y: Values) -> Values:
+    return np.asarray(np.frompyfunc(lambda a, b: a - b * _divided(a, b), 2, 1)(x, y), object)
+
+
 def _equal(a: Size, b: Size) -> bool:
     if a == b and type(a) is not AnyDim:
         return True
@@ -124,6 +128,7 @@ RULES: dict[str, Rule] = {
     "Sub": _each(lambda a, b: a - b),
     "Mul": _each(lambda a, b: a * b),
     "Div": _each(_divided),
+    "Mod": _remainder,
     "Neg": _each(lambda a: -a),
     "Equal": _each(_equal),
     "Where": _each(lambda c, a, b: a if c else b),

@@ -76,6 +76,8 @@ def pad_attributes(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Pad", since=11)
 def pad(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None = None, axes: Expr | None = None) -> Expr:
+    if g.value(pads) is None:
+        return _padded_by_values(g, node, x, pads, value, axes)
     rank, given = g.rank(x), g.ints(pads, "pads")
     if axes is not None:
         along = g.axes(g.ints(axes, "axes"), rank)
@@ -87,6 +89,28 @@ def pad(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None = None
         given = full
     fill = 0 if value is None else g.known(value, "constant_value").reshape(()).item()
     return padded(g, node, x, given, fill)
+
+
+def _padded_by_values(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None, axes: Expr | None) -> Expr:
+    """Widths that are computed when the program runs; what is known of them as expressions of sizes is said."""
+    rank, mode = g.rank(x), node.choice("mode", "constant", ("constant", "edge", "reflect"))
+    along = list(range(rank)) if axes is None else g.axes(g.ints(axes, "axes"), rank)
+    if g.dims(pads) != (2 * len(along),) or "bool" in g.dtype(x):
+        g.known(pads, "pads")  # refuses what is not known
+    places = {(side, a): [side * len(along) + k] for side in (0, 1) for k, a in enumerate(along)}
+    ends = [
+        op.strided_slice(pads, at, [at[0] + 1], [1]) if (at := places.get((side, a))) else g.const([0], pads)
+        for side in (0, 1)
+        for a in range(rank)
+    ]
+    widths = op.transpose(op.reshape(op.concatenate(ends, 0), (2, rank)), [1, 0])
+    out = nn.pad(x, widths, g.const(0, x) if value is None else op.reshape(value, ()), mode)
+    sizes, dims = g.sizes(pads), list(g.dims(x))
+    if sizes is None or any(type(d) is AnyDim for d in dims):
+        return out
+    for k, a in enumerate(along):
+        dims[a] = dims[a] + sizes[k] + sizes[len(along) + k]
+    return op.reshape(out, dims, allowzero=True)
 
 
 MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
