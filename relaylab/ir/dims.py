@@ -347,33 +347,28 @@ def _least(value: Dim | int) -> int | None:
     """A number that the dimension is never below, as sizes are not negative; None if none is known."""
     if isinstance(value, int):
         return int(value)
-    total: int | None = 0
-    for monomial, factor in cast(SymbolicDim, value).terms.items():
-        bounds = [0 if isinstance(a, SizeVar) else _least_quotient(a) for a in monomial]
-        if monomial and (factor < 0 or None in bounds or (len(bounds) > 1 and min(cast("list[int]", bounds)) < 0)):
-            total = None
-            break
-        total += factor * math.prod(cast("list[int]", bounds))
-    if total is None and (below := _multiplied_out(cast(SymbolicDim, value))) is not None:
-        return _least(below)
-    return total
+    found = [_least_term(*term) for term in cast(SymbolicDim, value).terms.items()]
+    total = None if None in found else sum(cast("list[int]", found))
+    below = _multiplied_out(cast(SymbolicDim, value)) if total is None else None
+    return total if below is None else _least(below)
+
+
+def _least_term(monomial: Monomial, factor: int) -> int | None:
+    bounds = [0 if isinstance(a, SizeVar) else _least(a.numerator) for a in monomial]
+    if monomial and (factor < 0 or None in bounds):
+        return None
+    known = [b // (1 if isinstance(a, SizeVar) else a.divisor) for a, b in zip(monomial, cast("list[int]", bounds))]
+    return None if len(known) > 1 and min(known) < 0 else factor * math.prod(known)
 
 
 def _multiplied_out(value: SymbolicDim) -> Dim | int | None:
     """What is never above `value`, with k * (n // k) as a number from n - k + 1 to n; None if it has no such part."""
     found: Any = value
     for monomial, factor in value.terms.items():
-        if len(monomial) == 1 and isinstance(q := monomial[0], Quotient):
-            times = factor // q.divisor  # rounded down: what is left over is a quotient that is added
-            if times:
-                least: Any = q.numerator - (q.divisor - 1 if times > 0 else 0)
-                found = found - _made({monomial: times * q.divisor}) + times * least
+        if len(monomial) == 1 and isinstance(q := monomial[0], Quotient) and (times := factor // q.divisor):
+            least: Any = q.numerator - (q.divisor - 1 if times > 0 else 0)
+            found = found - _made({monomial: times * q.divisor}) + times * least
     return None if found is value or type(found) is AnyDim else found
-
-
-def _least_quotient(a: Quotient) -> int | None:
-    bound = _least(a.numerator)
-    return None if bound is None else bound // a.divisor
 
 
 def _positive(a: SymbolicDim, b: object, sign: int, least: int) -> bool:
@@ -391,23 +386,18 @@ def _positive(a: SymbolicDim, b: object, sign: int, least: int) -> bool:
 
 def differ(a: Dim, b: Dim) -> bool:
     """Whether two dimensions have different values whatever the sizes are."""
-    if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
-        if type(a) is AnyDim or type(b) is AnyDim:
-            return False
-        first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
-        try:
-            return _never_zero(first - other) or first < other or first > other
-        except UndecidedSize:
-            return False
-    return isinstance(a, int) and isinstance(b, int) and a != b
-
-
-def _never_zero(d: Dim | int) -> bool:
-    """Whether a number that is no multiple of all the others is added to them: twice a size is never 1."""
-    if not isinstance(d, SymbolicDim):
-        return d != 0
-    common = math.gcd(*(factor for monomial, factor in d.terms.items() if monomial))
-    return d.terms.get((), 0) % common != 0
+    if not (isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim)) or AnyDim in (type(a), type(b)):
+        return isinstance(a, int) and isinstance(b, int) and a != b
+    first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
+    try:
+        apart = first - other
+        if isinstance(apart, SymbolicDim):  # twice a size is never 1: what is added is no multiple of all factors
+            common = math.gcd(*(factor for monomial, factor in apart.terms.items() if monomial))
+            if apart.terms.get((), 0) % common:
+                return True
+        return first < other or first > other
+    except UndecidedSize:
+        return False
 
 
 def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
@@ -440,14 +430,11 @@ def _evaluated(d: SymbolicDim, values: Mapping[SizeVar, Dim]) -> Dim | int:
     for monomial, factor in d.terms.items():
         term: Dim | int = factor
         for a in monomial:
-            value = values.get(a, a) if isinstance(a, SizeVar) else _evaluated_quotient(a, values)
+            value = values.get(a, a) if isinstance(a, SizeVar) else _evaluated(a.numerator, values)
+            value = value if isinstance(a, SizeVar) else apply_operation("tir.FloorDiv", value, a.divisor)
             term = apply_operation("tir.Mul", term, value)
         total = apply_operation("tir.Add", total, term)
     return total
-
-
-def _evaluated_quotient(a: Quotient, values: Mapping[SizeVar, Dim]) -> Dim | int:
-    return apply_operation("tir.FloorDiv", _evaluated(a.numerator, values), a.divisor)
 
 
 def dim(value: object) -> Dim:
@@ -458,8 +445,5 @@ def dim(value: object) -> Dim:
         if value < 0:
             raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
         return IntImm(cast(int, value))
-    raise RelayTypeError(
-        f"a dimension is an int or relay.Any(), not {kind_of(value)}",
-        code="type.bad-dimension",
-        help="write relay.Any() for an unknown one",
-    )
+    said = f"a dimension is an int or relay.Any(), not {kind_of(value)}"
+    raise RelayTypeError(said, code="type.bad-dimension", help="write relay.Any() for an unknown one")

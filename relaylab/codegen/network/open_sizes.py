@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim, sizes_in
 from relaylab.ir.expr import Call, Expr, Function
 from relaylab.ir.types import TensorType, TupleType
 from relaylab.ir.visit import walk
@@ -34,7 +34,7 @@ class OpenSizes:
         """
         if isinstance(d, int):
             return int(d)
-        if not isinstance(d, SymbolicDim) or not _sizes_in(d) <= self.named:
+        if not isinstance(d, SymbolicDim) or not sizes_in((d,)).keys() <= self.named:
             raise RelayTypeError(f"the size `{d}` does not follow from the inputs", code="codegen.unknown-size")
         if d not in self.slots:
             self.slots[d] = Size(str(d), len(self.slots))
@@ -121,19 +121,6 @@ def evaluated(d: SymbolicDim, known: Mapping[SizeVar, int]) -> int:
             factor *= known[a] if isinstance(a, SizeVar) else evaluated(a.numerator, known) // a.divisor
         total += factor
     return total
-
-
-def _sizes_in(d: SymbolicDim) -> set[SizeVar]:
-    """The named sizes that an expression is made of."""
-    found: set[SizeVar] = set()
-    stack: list[SymbolicDim] = [d]
-    while stack:
-        for atom in (a for monomial in stack.pop().terms for a in monomial):
-            if isinstance(atom, SizeVar):
-                found.add(atom)
-            else:
-                stack.append(atom.numerator)
-    return found
 
 
 def _dims(node: Expr) -> Iterator[object]:
