@@ -128,8 +128,8 @@ class Target:
         """One target or several (a list, or a map from devices) as Targets, and their host."""
         if isinstance(target, Mapping) and not all(isinstance(name, str) for name in target):
             target = [cast("Target | str", one) for one in target.values()]
-        several = [target] if isinstance(target, (str, Target, Mapping)) else list(target)
-        made = [Target.canon_target_and_host(one, target_host)[0] or Target() for one in several]
+        several = list(target) if isinstance(target, (list, tuple)) else [cast("Target | str", target)]
+        made = [Target.canon_target_and_host(one, target_host)[0] or Target() for one in several or ["llvm"]]
         return made, made[0].host if target_host is None else Target(target_host)
 
     def with_host(self, host: Target | str) -> Target:
