@@ -390,11 +390,9 @@ def differ(a: Dim, b: Dim) -> bool:
         return isinstance(a, int) and isinstance(b, int) and a != b
     first, other = (a, b) if isinstance(a, SymbolicDim) else (cast(SymbolicDim, b), a)
     try:
-        apart = first - other
-        if isinstance(apart, SymbolicDim):  # twice a size is never 1: what is added is no multiple of all factors
-            common = math.gcd(*(factor for monomial, factor in apart.terms.items() if monomial))
-            if apart.terms.get((), 0) % common:
-                return True
+        terms: Mapping[Monomial, int] = getattr(first - other, "terms", {})
+        if terms and terms.get((), 0) % math.gcd(*(factor for monomial, factor in terms.items() if monomial)):
+            return True  # twice a size is never 1: what is added is no multiple of all factors
         return first < other or first > other
     except UndecidedSize:
         return False
@@ -445,5 +443,8 @@ def dim(value: object) -> Dim:
         if value < 0:
             raise RelayValueError(f"a dimension cannot be negative: {value}", code="type.negative-dimension")
         return IntImm(cast(int, value))
-    said = f"a dimension is an int or relay.Any(), not {kind_of(value)}"
-    raise RelayTypeError(said, code="type.bad-dimension", help="write relay.Any() for an unknown one")
+    raise RelayTypeError(
+        f"a dimension is an int or relay.Any(), not {kind_of(value)}",
+        code="type.bad-dimension",
+        help="write relay.Any() for an unknown one",
+    )

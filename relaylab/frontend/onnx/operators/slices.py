@@ -93,9 +93,9 @@ def pad(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None = None
 
 def _padded_by_values(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None, axes: Expr | None) -> Expr:
     """Widths that are computed when the program runs; what is known of them as expressions of sizes is said."""
-    rank, mode = g.rank(x), node.choice("mode", "constant", ("constant", "edge", "reflect"))
+    rank, mode = g.rank(x), node.choice("mode", "constant", tuple(MODES))
     along = list(range(rank)) if axes is None else g.axes(g.ints(axes, "axes"), rank)
-    if g.dims(pads) != (2 * len(along),) or "bool" in g.dtype(x):
+    if g.dims(pads) != (2 * len(along),) or g.dtype(x) == "bool" or mode == "wrap":
         g.known(pads, "pads")  # refuses what is not known
     places = {(side, a): [side * len(along) + k] for side in (0, 1) for k, a in enumerate(along)}
     ends = [
