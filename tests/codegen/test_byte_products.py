@@ -87,6 +87,62 @@ def test_convolutions_are_exact(target: str, name: str) -> None:
     np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int32"))
 
 
+UNSIGNED = {
+    "dense": ((5, 21), (7, 21), {}),
+    "1x1": ((1, 64, 5, 5), (33, 64, 1, 1), {"strides": (2, 2)}),
+    "3x3": ((2, 8, 9, 7), (19, 8, 3, 3), {"padding": (1, 0, 2, 1)}),
+    "three channels": ((1, 3, 9, 9), (8, 3, 3, 3), {"padding": (1, 1), "dilation": (2, 1)}),
+    "channels last": ((1, 6, 7, 8), (3, 3, 8, 5), {"padding": (1, 1), "data_layout": "NHWC", "kernel_layout": "HWIO"}),
+    "groups": ((1, 16, 6, 6), (8, 8, 3, 3), {"padding": (1, 1), "groups": 2}),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", UNSIGNED)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("centre", [0, 37, 128, 255])
+def test_zero_points_that_are_inputs_and_unsigned_weights(target: str, name: str, dtype: str, centre: int) -> None:
+    """What quantizing a tensor when it comes makes, beside weights around any zero point."""
+    shape, weight_shape, how = UNSIGNED[name]
+    w = RANDOM.integers(0, 256, weight_shape).astype("int32") - centre
+    limits = np.iinfo(dtype)
+    x, zero = relay.var("x", shape=shape, dtype=dtype), relay.var("zero", shape=(1,), dtype=dtype)
+    data = relay.cast(x, "int32") - relay.reshape(relay.cast(zero, "int32"), ())
+    if name == "dense":
+        body = relay.nn.dense(data, relay.const(w), units=w.shape[0], out_dtype="int32")
+    else:
+        last = "kernel_layout" in how
+        body = relay.nn.conv2d(
+            data, relay.const(w), channels=w.shape[3 if last else 0], kernel_size=w.shape[:2] if last else w.shape[2:],
+            out_dtype="int32", **how,
+        )  # fmt: skip
+    mod = relay.IRModule.from_expr(relay.Function([x, zero], body))
+    lib, text = relay.build(mod, target), relay.optimize(mod, target)[0].astext(show_meta_data=False)
+    if name != "groups" or centre == 128:
+        assert re.search(r"uint8\], %p\d+: Tensor\[[^]]*\), int8\]", text), "the product of bytes is missing"
+    for start in (limits.min, int(RANDOM.integers(limits.min, limits.max)), limits.max):
+        values = RANDOM.integers(limits.min, limits.max + 1, shape).astype(dtype)
+        module = graph_executor.GraphModule(lib["default"](cpu(0)))
+        module.run(x=values, zero=np.array([start], dtype))
+        want = sums_by_definition(values.astype("int64") - start, w.astype("int64"), name, how)
+        np.testing.assert_array_equal(module.get_output(0).numpy(), want)
+
+
+def sums_by_definition(x: np.ndarray, w: np.ndarray, name: str, how: dict) -> np.ndarray:
+    """The product in float64, which is exact here, by PyTorch's definition of it."""
+    torch = pytest.importorskip("torch")
+    if name == "dense":
+        return x @ w.T
+    last = "kernel_layout" in how
+    x, w = (x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1)) if last else (x, w)
+    top, left, bottom, right = (*how.get("padding", (0, 0)), *how.get("padding", (0, 0)))[:4]
+    out = torch.nn.functional.conv2d(
+        torch.nn.functional.pad(torch.tensor(x).double(), (left, right, top, bottom)), torch.tensor(w).double(),
+        stride=how.get("strides", 1), dilation=how.get("dilation", 1), groups=how.get("groups", 1),
+    ).numpy()  # fmt: skip
+    return out.transpose(0, 2, 3, 1) if last else out
+
+
 @pytest.mark.parametrize(
     ("target", "instruction"),
     [

@@ -1,15 +1,16 @@
 """ByteProducts: products of integers that come from bytes read the bytes.
 
-    sum (x - zero) w  =  sum x w  -  zero sum w
+    sum (x - zero) (w + offset)  =  sum x w  +  offset sum x  -  zero sum (w + offset)
 
-The right sum is known when the program is built, the left one is a product of bytes, for which CPUs have instructions.
+The last sum is known when the program is built, the first one is a product of bytes, for which CPUs have instructions.
+The one between is needed where weights less their zero point span a byte and are no signed bytes.
 Source: Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference,
 CVPR 2018, section 2.3.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,12 +23,13 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.products_of_bytes import (
+    MOVES,
     PRODUCTS,
     WORD,
-    are_bytes,
     depth,
     integer_attrs,
     moved_from,
+    offset_of,
     out_axis,
     static_type,
     sums_words,
@@ -40,11 +42,10 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     if not is_call_to(new, *PRODUCTS) or not sums_words(cast(Call, old)) or _dtype(old) != "int32":
         return new
     w = new.args[1]
-    if not isinstance(w, Constant) or not are_bytes(w.data.numpy(), np.zeros((), "int32"), 0):
-        return new
+    offset = offset_of(w.data.numpy(), new) if isinstance(w, Constant) else None
     source = moved_from(new.args[0], cast(Call, old).args[0])
     found = _shifted(source.start, source.typed)
-    if found is None:
+    if offset is None or found is None:
         return new
     x, zero = found
     known = scalar_value(zero)
@@ -52,7 +53,7 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     x = source.moved(x)
     widths = _border(new) if known != 0 else {}
     if widths:
-        if known is None or not 0 <= known <= 255:
+        if not _is_byte(source.typed, known):
             return new
         attrs["padding"] = (0, 0, 0, 0)
     axes, inner = _letters(cast(Call, old))
@@ -60,10 +61,34 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     if missing:  # numbers that no weight takes fill the last word
         widths["C"] = (0, missing)
     if widths:
-        x = call("nn.pad", x, scalar(int(known or 0), "int32"), pad_width=[widths.get(c, (0, 0)) for c in axes])
-    filled = np.pad(w.data.numpy(), [(0, missing if k == inner else 0) for k in range(w.data.ndim)])
+        border = call("reshape", zero, newshape=()) if known is None else scalar(int(known), "int32")
+        x = call("nn.pad", x, border, pad_width=[widths.get(c, (0, 0)) for c in axes])
+    weights = cast(Constant, w).data.numpy()
+    filled = np.pad(weights, [(0, missing if k == inner else 0) for k in range(weights.ndim)]) - offset
     product = call(op_name(new), x, Constant(filled.astype("int8")), **attrs)
-    return product if known == 0 else _less(product, zero, _sums(cast(Call, old), w.data.numpy()))
+    if offset:
+        product = call("add", product, call("multiply", _windows(x, axes, attrs, filled), scalar(offset, "int32")))
+    return product if known == 0 else _less(product, zero, _sums(cast(Call, old), weights))
+
+
+def _windows(x: Expr, axes: str, attrs: dict[str, Any], w: np.ndarray) -> Expr:
+    """The sums of the data that each place of a product takes."""
+    total = call("sum", call("cast", x, dtype="int32"), axis=[axes.index("C")], keepdims=True)
+    if "kernel_layout" not in attrs:
+        return total
+    shape = [n if c in "HW" else 1 for c, n in zip(attrs["kernel_layout"], w.shape)]
+    return call("nn.conv2d", total, Constant(np.ones(shape, "int32")), **{**attrs, "channels": 1})
+
+
+def _is_byte(data: Expr, known: float | None) -> bool:
+    """Is the number that is taken off the data within the bytes that it is taken off?"""
+    if known is not None:
+        return 0 <= known <= 255
+    made = cast(Call, data).args[1]
+    while is_call_to(made, *MOVES) and len(made.args) == 1:
+        made = made.args[0]
+    come = static_type(made.args[0]) if is_call_to(made, "cast") else None
+    return come is not None and come.dtype == _dtype(cast(Call, cast(Call, data).args[0]).args[0])
 
 
 def _letters(node: Call) -> tuple[str, int]:

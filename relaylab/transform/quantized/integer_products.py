@@ -22,9 +22,9 @@ from relaylab.transform.quantized.products_of_bytes import (
     BYTES,
     PRODUCTS,
     MovedTensor,
-    are_bytes,
     integer_attrs,
     moved_from,
+    offset_of,
     out_axis,
     static_type,
     sums_words,
@@ -53,7 +53,9 @@ def _integers(new: Expr, old: Expr) -> Expr:
         axis = _moved_axis(weight, facets(weight.typed).axis, cast("TensorType", type_of(w)))
         if axis != units_axis(new):
             return new
-    if not are_bytes(w.data.numpy(), zeros, facets(weight.typed).axis):
+    shape = [1] * w.data.ndim
+    shape[facets(weight.typed).axis] = zeros.size
+    if offset_of(w.data.numpy().astype("int32") - zeros.astype("int32").reshape(shape), new) is None:
         return new
     product = call(
         op_name(new).replace("nn.", "qnn."),

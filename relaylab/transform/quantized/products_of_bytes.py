@@ -83,11 +83,12 @@ def sums_words(node: Call) -> bool:
         return False
     shape = cast("TensorType", type_of(node.args[1])).concrete_shape
     products = int(np.prod(shape)) // max(1, shape[units_axis(node)])
-    filled = depth(node) % WORD == 0 or (depth(node) >= WORD - 1 and _groups(node) == 1)
+    filled = depth(node) % WORD == 0 or (depth(node) >= WORD - 1 and groups(node) == 1)
     return filled and 0 < products * 255 * 255 < LIMIT
 
 
-def _groups(node: Call) -> int:
+def groups(node: Call) -> int:
+    """Into how many groups the channels of a product fall."""
     return facets(node).groups if op_name(node) == "nn.conv2d" else 1
 
 
@@ -100,10 +101,9 @@ def _sums_channels(node: Call) -> bool:
     return channels == record.groups * depth(node)
 
 
-def are_bytes(w: np.ndarray, zeros: np.ndarray, axis: int) -> bool:
-    """Are the weights less their zero points signed bytes?"""
-    shape = [1] * w.ndim
-    if zeros.size > 1:
-        shape[axis] = zeros.size
-    centred = w.astype("int32") - zeros.astype("int32").reshape(shape)
-    return bool(centred.size) and -128 <= int(centred.min()) and int(centred.max()) <= 127
+def offset_of(w: np.ndarray, node: Call) -> int | None:
+    """What is taken off a product's weights so that they are signed bytes; None if nothing makes them."""
+    low, high = (int(w.min()), int(w.max())) if w.size else (0, 0)
+    offset = max(high - 127, 0) or min(low + 128, 0)
+    fits = w.size > 0 and all(-128 <= v <= 127 for v in (low - offset, high - offset, -offset))  # no weight is the last
+    return offset if fits and (not offset or groups(node) == 1) else None
