@@ -5,7 +5,7 @@
 The last sum is known when the program is built, the first one is a product of bytes, for which CPUs have instructions.
 The one between is needed where weights less their zero point span a byte and are no signed bytes.
 Source: Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference,
-CVPR 2018, section 2.3.
+CVPR 2018, section 2.3. Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
