@@ -64,7 +64,8 @@ def _value(action: argparse.Action) -> str:
 PROGRAM = MagicOption(
     "program",
     metavar="NET|FILE",
-    help="a network such as resnet18, a file of Relay text, an ONNX or PyTorch (.pt2) model, or module:factory",
+    help="a network such as resnet18, a file of Relay text, an ONNX or PyTorch (.pt2) model, or module:factory; "
+    "model.onnx:batch=4,image=1x3x64x64 says sizes that a model leaves open, which are 1 otherwise",
 )
 LEVEL = MagicOption("-O", "--opt-level", type=int, default=3, choices=range(5), help="which passes run (default 3)")
 PASSES = MagicOption("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")

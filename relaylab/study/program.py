@@ -14,7 +14,8 @@ from typing import cast
 from relaylab import relay
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.pytorch import from_pytorch
-from relaylab.frontend.pytorch.program import input_infos, load_model
+from relaylab.frontend.pytorch.program import input_types, load_model
+from relaylab.frontend.told_sizes import Told, filled, split_sizes
 from relaylab.ir import Expr, IRModule
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayTypeError, RelayValueError
@@ -55,6 +56,8 @@ def load(what: Loadable) -> Program:
 
     `package.module:factory` is a function without arguments, in a Python module that is found from the current folder
     too, which gives a module, a function, or one of them with parameters; or a PyTorch module with its example inputs.
+    Behind a model's path may stand the sizes that it leaves open, and shapes of inputs:
+    `model.onnx:sequence=128,image=1x3x64x64`. What nothing tells is 1, with an OpenSizeWarning.
     """
     if isinstance(what, Program):
         return what
@@ -71,14 +74,15 @@ def load(what: Loadable) -> Program:
     if name in NETWORKS:
         network = NETWORKS[name]
         return Program(name, *network.build(), network.small)
-    path = Path(name)
-    if _FACTORY.fullmatch(name) and not path.exists():
+    if _FACTORY.fullmatch(name) and not any(map(os.path.exists, (name, name.split(":")[0]))):
         return _made(*name.split(":"))
+    file, told = (name, {}) if os.path.exists(name) else split_sizes(name)
+    path = Path(file)
+    named = f"{path.stem}[{name[len(file) + 1 :]}]" if told else path.stem
     if path.suffix == ONNX_SUFFIX:
-        return Program(path.stem, *imported(path))
+        return Program(named, *from_onnx(path, shape=filled(input_shapes(path), told, file)))
     if path.suffix == TORCH_SUFFIX:
-        program = load_model(path)
-        return Program(path.stem, *from_pytorch(program, input_infos(program, unknown=1)))
+        return Program(named, *_exported(path, told))
     if path.suffix in TEXT_SUFFIXES or os.path.isfile(name):  # False also for what is no path
         return Program(path.stem, read(path))
     help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in " + " ".join(
@@ -117,9 +121,14 @@ def _named(name: str, mod: IRModule | Expr, params: object) -> Program:
     return Program(name, mod if isinstance(mod, IRModule) else IRModule.from_expr(mod), given)
 
 
-def imported(path: Path) -> tuple[IRModule, dict[str, NDArray]]:
-    """The program in an ONNX file; dimensions that its inputs leave open, such as the size of a batch, are 1."""
-    return from_onnx(path, shape=input_shapes(path, unknown=1))
+def _exported(path: Path, told: Told) -> tuple[IRModule, dict[str, NDArray]]:
+    """The program in a `.pt2` file."""
+    program = load_model(path)
+    types = input_types(program)
+    if types is None:
+        return from_pytorch(program)
+    shapes = filled({name: shape for name, (shape, _) in types.items()}, told, str(path))
+    return from_pytorch(program, [(name, (shapes[name], dtype)) for name, (_, dtype) in types.items()])
 
 
 def read(path: Path) -> IRModule:

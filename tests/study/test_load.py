@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from relaylab import relay, study
+from relaylab.frontend.told_sizes import OpenSizeWarning
 from relaylab.ir import structural_equal
 from relaylab.relay import testing
 from relaylab.support.errors import RelayError
@@ -44,3 +47,69 @@ def test_what_is_no_program_is_refused_in_few_words(what, words):
     with pytest.raises(RelayError) as error:
         study.load(what)
     assert words in str(error.value) and len(str(error.value)) < 1500
+
+
+@pytest.fixture
+def open_model(tmp_path: Path) -> str:
+    """Two inputs of (batch, 3, rows) and (batch, rows), added."""
+    onnx = pytest.importorskip("onnx")
+    shapes = {"image": ["batch", 3, "rows"], "mask.1": ["batch", 1, "rows"]}
+    infos = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, d) for n, d in shapes.items()]
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 3, "rows"])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", list(shapes), ["y"])], "g", infos, [out])
+    path = tmp_path / "model.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    return str(path)
+
+
+def shapes_of(program: study.Program) -> list[tuple[int, ...]]:
+    return [p.type_annotation.concrete_shape for p in program.mod["main"].params]
+
+
+@pytest.mark.parametrize(
+    "told, shapes, left",
+    [
+        ("", [(1, 3, 1), (1, 1, 1)], "`batch`, `rows`"),
+        (":rows=7", [(1, 3, 7), (1, 1, 7)], "`batch`"),
+        (":batch=2,rows=7", [(2, 3, 7), (2, 1, 7)], ""),
+        (":image=2x3x5,mask.1=2x1x5", [(2, 3, 5), (2, 1, 5)], ""),
+        (":image=2x3x5,batch=2", [(2, 3, 5), (2, 1, 1)], "`rows`"),
+    ],
+)
+def test_the_name_of_a_model_says_its_open_sizes(open_model: str, told: str, shapes: list, left: str) -> None:
+    if left:
+        with pytest.warns(OpenSizeWarning, match=f"leaves {left} open: 1 here"):
+            found = study.load(open_model + told)
+    else:
+        found = study.load(open_model + told)
+    assert shapes_of(found) == shapes
+    assert found.name == ("model" if not told else f"model[{told[1:]}]")
+
+
+@pytest.mark.parametrize(
+    "told, words",
+    [
+        (":row=7", "did you mean `rows`?"),
+        (":depth=7", "there are batch, rows, image, mask.1"),
+        (":", "`` is no size"),
+        (":rows", "`rows` is no size"),
+        (":rows=7,", "`` is no size"),
+        (":rows=-7", "`rows=-7` is no size"),
+        (":rows=2x3", "no open size and no input `rows`"),
+        (":rows=99999999999", "is no size"),
+    ],
+)
+def test_what_is_no_size_is_refused(open_model: str, told: str, words: str) -> None:
+    with pytest.raises(RelayError) as error:
+        study.load(open_model + told)
+    assert words in str(error.value)
+
+
+def test_open_sizes_of_exported_programs(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "m.pt2"
+    rows = ({0: torch.export.Dim("rows")},)
+    torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.rand(3, 8),), dynamic_shapes=rows), path)
+    with pytest.warns(OpenSizeWarning, match="open: 1 here; `"):
+        assert shapes_of(study.load(path)) == [(1, 8)]
+    assert shapes_of(study.load(f"{path}:input=5x8")) == [(5, 8)]

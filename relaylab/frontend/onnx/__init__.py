@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from relaylab.frontend.graph import Graph, is_open, module_of
+from relaylab.frontend.graph import Graph, module_of
 from relaylab.frontend.onnx.importer import OnnxImporter
 from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.operators import (
@@ -79,13 +79,13 @@ def from_onnx(
     return module_of(inputs, outputs, importer.g.params)
 
 
-def input_shapes(model: object, unknown: int | None = None) -> dict[str, tuple[Any, ...]]:
-    """The shapes of a model's inputs by name, without its initializers; open dimensions are `unknown`, or `Any`."""
+def input_shapes(model: object) -> dict[str, tuple[int | str, ...]]:
+    """The shapes of a model's inputs by name, without its initializers; an open dimension is its name."""
     graph = read_model(model)[0].graph
     known = {t.name for t in graph.initializer}
-    found = {i.name: type_of(i).shape for i in graph.input if i.name not in known}
-    fill = lambda d: unknown if unknown is not None and is_open(d) else d
-    return {name: tuple(map(fill, dims)) for name, dims in found.items()}
+    sizes = OnnxImporter(Graph({}), {}, None, True)
+    types = {i.name: sizes.named(i, type_of(i)) for i in graph.input if i.name not in known}
+    return {name: tuple(d if isinstance(d, int) else str(d) for d in t.shape) for name, t in types.items()}
 
 
 def _versions(proto: ModelProto, opset: int | None) -> dict[str, int]:

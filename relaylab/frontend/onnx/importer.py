@@ -132,9 +132,9 @@ class OnnxImporter:
                 raise _no_input(name, names)
         if len(set(names)) < len(names) or "" in names:
             raise RelayValueError("the inputs of the graph have no names of their own", code="import.input")
-        return [Var(i.name, self._named(i, type_of(i, shapes.get(i.name), dtypes.get(i.name)))) for i in infos]
+        return [Var(i.name, self.named(i, type_of(i, shapes.get(i.name), dtypes.get(i.name)))) for i in infos]
 
-    def _named(self, info: ValueInfoProto, t: TensorType) -> TensorType:
+    def named(self, info: ValueInfoProto, t: TensorType) -> TensorType:
         """A type with names for the dimensions that are open: those of the model, which mean one size everywhere."""
         said = info.type.tensor_type.shape.dim
         dims: list[Any] = list(t.shape)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from relaylab.frontend.pytorch.node import DTYPES, type_of
+from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
 from relaylab.ir import AnyDim, TensorType
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
@@ -202,14 +202,17 @@ def _bad_infos(info: object) -> RelayTypeError:
     )
 
 
-def input_infos(program: object, unknown: int) -> list[tuple[str, tuple[tuple[int, ...], str]]] | None:
-    """The inputs of a program of torch.export, open dimensions being `unknown`; None for other models."""
+def input_types(program: object) -> dict[str, tuple[tuple[int | str, ...], str]] | None:
+    """Shapes and data types of the inputs of a program of torch.export; an open dimension is its name.
+
+    None for other models.
+    """
     if not isinstance(program, load_torch().export.ExportedProgram):
         return None
     known = cast("ExportedProgram", program)
     values = {n.name: n.meta.get("val") for n in known.graph.nodes if n.op == "placeholder"}
     names = [n for n in known.graph_signature.user_inputs if isinstance(n, str) and hasattr(values[n], "shape")]
-    types = [(name, type_of(values[name], f"the input `{name}`")) for name in names]
-    return [
-        (name, (tuple(unknown if isinstance(d, AnyDim) else int(d) for d in t.shape), t.dtype)) for name, t in types
-    ]
+    dims = {
+        name: tuple(d if isinstance(d, int) else str(d) for d in map(size_of, values[name].shape)) for name in names
+    }
+    return {name: (dims[name], type_of(values[name], f"the input `{name}`").dtype) for name in names}

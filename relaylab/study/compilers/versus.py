@@ -15,6 +15,7 @@ from relaylab import viz
 from relaylab.frontend import to_onnx
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.onnx.model import read_model
+from relaylab.frontend.told_sizes import filled
 from relaylab.study.compilers import inductor, onnxruntime, xla
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
 from relaylab.study.compilers.sources import families, of_onnx, of_relay, ours, spanned
@@ -174,4 +175,4 @@ def _model(what: str | Path | Program) -> tuple[str, bytes]:
 
 
 def _imported(title: str, model: bytes) -> Program:
-    return Program(title, *from_onnx(model, shape=input_shapes(model, unknown=1)))
+    return Program(title, *from_onnx(model, shape=filled(input_shapes(model), {}, title)))
