@@ -139,7 +139,7 @@ def is_minimal() -> bool:
 def kernel_memo(target: CpuTarget) -> KernelMemo:
     """What a build makes, through the cache, known by the settings of the current PassContext that decide about it."""
     options = {VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {}
-    return KernelMemo(target, ObjectCache.default(), {WINOGRAD: is_minimal()} | options)
+    return KernelMemo(target, ObjectCache.default(), options)
 
 
 def _compiled(

@@ -182,3 +182,28 @@ def test_rows_that_are_padding_stay_zero():
     x, w = (rng.standard_normal(shape).astype("float32") for shape in ((60, 4, 512), (512, 512)))
     out = relay.build(mod, "llvm", params={"w": w}).run(x=x).reshape(8, 128, 512)
     assert out[:4, :60].all() and not out[:, 60:].any() and not out[4:].any()
+
+
+def test_equal_products_differ_where_one_has_padded_rows(tmp_path, monkeypatch):
+    """In one build, and in two that share a cache: the kernel of one does not read the panels of the other."""
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path / "cache"))
+    rng = np.random.default_rng(0)
+    x, w, v = (rng.standard_normal(shape).astype("float32") for shape in ((1020, 512), (512, 512), (512, 512)))
+    data, padding = relay.var("x", shape=x.shape), ((0, 4), (0, 0))
+
+    def rows_of(padded):
+        """Rows of zeros that padding left, or the cosines of such, which are none."""
+        rows = relay.nn.pad(data, padding)
+        return rows if padded else relay.annotation.stop_fusion(relay.cos(rows))
+
+    def check(*kinds):
+        made = [relay.nn.dense(rows_of(padded), relay.const(weight)) for padded, weight in kinds]
+        found = relay.build(relay.IRModule.from_expr(relay.Function([data], relay.Tuple(made))), "llvm").run(x=x)
+        for (padded, weight), got in zip(kinds, np.reshape(found, (len(kinds), 1024, 512)), strict=True):
+            rows = np.pad(x, padding).astype("float64")
+            want = (rows if padded else np.cos(rows)) @ weight.T
+            np.testing.assert_allclose(got, want, atol=1e-5 * abs(want).max())
+
+    check((True, w))
+    check((False, w))
+    check((True, v), (False, w), (True, w), (False, v))

@@ -71,6 +71,8 @@ class Job:
     reads: tuple[NetworkTensor, ...]
     writes: tuple[NetworkTensor, ...]
     part: int = field(default=0, kw_only=True)
+    minimal: bool = field(default=True, kw_only=True)
+    """May it take algorithms with fewer products? Equal functions may differ in it."""
     schedule: Schedule | None = field(default=None, kw_only=True)
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
@@ -95,7 +97,7 @@ class Job:
         views_ = tuple(map(views, (*self.reads, *self.writes)))
         by = self.schedule and f"by {self.schedule}"
         own = sizes.signature(function) if sizes else ()
-        return memo.once(function, (self.part, alike, packed, by, views_, own), make, stored and not own)
+        return memo.once(function, (self.part, self.minimal, alike, packed, by, views_, own), make, stored and not own)
 
     def _sizes(self) -> dict[str, OperandSource]:
         """The operand from which kernels of an open program take sizes."""

@@ -78,7 +78,7 @@ class _Selection:
         """The whole operation."""
         found = self._jobs()
         for part, job in enumerate(found):
-            job.part = part
+            job.part, job.minimal = part, self.minimal
         return found
 
     def scheduled(self, schedule: Schedule) -> list[Job]:
