@@ -26,7 +26,7 @@ def in_words(problem: Problem) -> Problem:
         return problem
     shorter = lambda axis: replace(axis, x=axis.x // WORD)
     rows: tuple[OutputAxis, ...] = tuple(map(shorter, problem.rows))
-    taps = (*(Tap(t.count, t.x // WORD) for t in problem.taps[:-1]), Tap(inner.count // WORD, 1))
+    taps = (*(replace(t, x=t.x // WORD) for t in problem.taps[:-1]), Tap(inner.count // WORD, 1))
     start = problem.x_start // WORD
     return replace(problem, dtype="int32", batch=shorter(problem.batch), rows=rows, taps=taps, x_start=start, word=WORD)
 

@@ -9,6 +9,7 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +21,7 @@ from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightPacking, tap_matrix
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
+from relaylab.codegen.templates.problem import UNIT, Border, OutputAxis, Problem, Tap, Weights, merge_axes, merge_taps
 from relaylab.codegen.templates.product_family import (
     contractions,
     pack_weights,
@@ -65,7 +66,20 @@ def conv_problem(spec: ConvSpec) -> Problem:
     spatial = zip(spec.out.shape[1:-1], steps, spec.strides, spec.out.strides[1:-1])
     pixels = [OutputAxis(n, x * s, o, 0, (n,)) for n, x, s, o in spatial]
     taps = [Tap(k, x * d) for k, x, d in zip(spec.kernel, steps, spec.dilation)]
-    return in_words(contraction_of(spec, pixels, taps, -sum(p * x for p, x in zip(spec.padding, steps))))
+    problem = contraction_of(spec, pixels, taps, -sum(p * x for p, x in zip(spec.padding, steps)))
+    kept = list(problem.taps)
+    for k, (tap, pixel) in enumerate(zip(taps, pixels)):
+        border = _border(spec, k, problem.rows, pixel)
+        if tap in kept[:-1] and border is not None:
+            kept[kept.index(tap)] = replace(tap, border=border)
+    return in_words(replace(problem, taps=tuple(kept)))
+
+
+def _border(spec: ConvSpec, k: int, rows: Sequence[OutputAxis], pixel: OutputAxis) -> Border | None:
+    """The zeros around a spatial axis; None where there are none, or where its pixels are walked with others."""
+    at = [r for r, row in enumerate(rows) if (row.extent, row.x) == (pixel.extent, pixel.x)]
+    border = Border(at[0], spec.strides[k], spec.dilation[k], spec.padding[k], spec.data.shape[k + 1]) if at else None
+    return border if border and len(at) == 1 and border.reads_zeros(pixel.extent, spec.kernel[k]) else None
 
 
 class Direct(ConvolutionFamily):

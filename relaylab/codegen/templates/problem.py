@@ -46,11 +46,29 @@ UNIT = OutputAxis(1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
+class Border:
+    """Where a reduction axis reads the zeros around `lines` of data: position p of the row axis `axis` takes line
+    `p * step + tap * apart - before`.
+    """
+
+    axis: int
+    step: int
+    apart: int
+    before: int
+    lines: int
+
+    def reads_zeros(self, pixels: int, taps: int) -> bool:
+        """Does any of so many pixels read zeros by any of so many taps?"""
+        return self.before > 0 or (pixels - 1) * self.step + (taps - 1) * self.apart - self.before >= self.lines
+
+
+@dataclass(frozen=True, slots=True)
 class Tap:
-    """A reduction axis: how many, and the step of the input between two."""
+    """A reduction axis: how many, and the step of the input between two. What only reads `border` may be left out."""
 
     count: int
     x: int
+    border: Border | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from relaylab.codegen.templates.schedule import (
 )
 from relaylab.codegen.templates.tile_cells import PART_OF_SUM, TileCells, TileSite
 from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
-from relaylab.loop.program import Body, Define, For, LoopNest, Prefetch, Statement, Store
+from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
 
@@ -196,7 +196,7 @@ class TileLoops(TileCells):
         if not self.problem.depth:
             return ()
         outer, last = self._outer_taps(), self.problem.taps[-1].count
-        return around(self._run(site, acc, outer, (0, last), self._unroll(site, last)), outer, "serial")
+        return self._over_taps(site, outer, self._run(site, acc, outer, (0, last), self._unroll(site, last)))
 
     def _unroll(self, site: TileSite, count: int) -> int:
         """How many of so many steps are a turn of their loop; one of about this size that leaves no rest is taken."""
@@ -208,6 +208,18 @@ class TileLoops(TileCells):
     def _outer_taps(self) -> list[Axis]:
         taps = self.problem.taps
         return [self.parts.axis("k" if len(taps) == 2 else f"k{d}", tap.count) for d, tap in enumerate(taps[:-1])]
+
+    def _over_taps(self, site: TileSite, outer: Sequence[Axis], body: Body) -> Body:
+        """The loops over all taps but the innermost, without those of which a tile reads the border only."""
+        rows = (*(1 for _ in site.position[:-2]), *site.sizes)
+        for axis, tap in reversed([*zip(outer, self.problem.taps)]):
+            if (border := tap.border) is not None:
+                spot = [(site.position[border.axis], border.step), (axis, border.apart)]
+                last = self.parts.place(spot, (rows[border.axis] - 1) * border.step - border.before)
+                first = self.parts.place(spot, -border.before)
+                body = (IfThenElse((last >= 0) & (first < border.lines), body),)
+            body = around(body, (axis,), "serial")
+        return body
 
     def _in_parts(self, site: TileSite) -> Body:
         """The products of a tile in parts, each in registers and then added to the sums in memory."""
@@ -227,7 +239,7 @@ class TileLoops(TileCells):
         body = around(partial(part * length, length), (part,), "serial")
         if rest := last % length:
             body = (*body, *partial(last - rest, rest))
-        return around(body, outer, "serial")
+        return self._over_taps(site, outer, body)
 
     def _run(self, site: TileSite, acc: Tensor, outer: Sequence[Axis], turns: tuple[Place, int], by: int) -> Body:
         """So many turns of the innermost tap from a first one on, `by` of them in a turn of the loop."""
