@@ -14,7 +14,7 @@ from relaylab.transform.engine.manager import FunctionPass
 
 Replacement = Callable[[Any, Any, Any], Expr | None]
 
-FACETS = {"FTVMQnnCanonicalize": "canonicalize", "FTVMQnnLegalize": "legalize", "FTVMLegalize": "widened"}
+FACETS = {"FTVMQnnCanonicalize": "canonicalize", "FTVMQnnLegalize": "legalize", "FTVMLegalize": "legal"}
 """The method of an operator's class that answers when nothing is registered: `method(inputs, types)`."""
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from judged_variants import VARIANTS
 from op_cases import arrays_of, cases, infer, lowered, type_of
 
+from relaylab import relay
 from relaylab.op.rounding import evaluated
-from relaylab.ir import OPERATORS, AnyDim, TensorType, TupleType
+from relaylab.ir import OPERATORS, AnyDim, Call, IRModule, Op, TensorType, TupleType
 from relaylab.op.base import Operator
 
 pytestmark = pytest.mark.slow
@@ -74,3 +76,17 @@ def test_attributes_compare_by_value(name, case):
     record = definition(**case.attrs)
     assert record == definition(**case.attrs) and hash(record) == hash(definition(**case.attrs))
     assert record == record.replace() and record.type_key in repr(record)
+
+
+LEGAL = [(n, c) for n, _, c in cases() if hasattr(OPERATORS[n].definition, "legal")]
+LEGAL += [("image.resize2d", case) for case in VARIANTS["image.resize2d"]]
+LEGAL = [pytest.param(n, c, id=f"{n}-{k}") for k, (n, c) in enumerate(LEGAL)]
+
+
+@pytest.mark.parametrize("name, case", LEGAL)
+def test_what_replaces_an_operator_computes_the_reference(name, case):
+    record, args = OPERATORS[name].definition(**case.attrs), arrays_of(case)
+    params = [relay.var(f"x{k}", shape=a.shape, dtype=a.dtype.name) for k, a in enumerate(args)]
+    mod = IRModule.from_expr(relay.Function(params, Call(Op.get(name), params, record)))
+    mod = relay.transform.Legalize()(mod)
+    close(evaluated(record, args), relay.create_executor("debug", mod=mod).evaluate()(*args).numpy())

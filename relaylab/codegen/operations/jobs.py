@@ -33,7 +33,7 @@ from relaylab.loop.schedule.tree import unique
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayValueError
 
-LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn")
+LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn", "take")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

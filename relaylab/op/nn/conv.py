@@ -132,7 +132,7 @@ class Conv(Convolution):
     )
     source = "Dumoulin and Visin, A guide to convolution arithmetic for deep learning, 2016; ONNX Conv"
 
-    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         return in_float32(self, inputs, types)
 
     @property

@@ -56,7 +56,7 @@ class ConvTranspose(Convolution):
     )
     source = "Zeiler et al., Deconvolutional networks, 2010; ONNX ConvTranspose"
 
-    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         return in_float32(self, inputs, types)
 
     @property

@@ -27,7 +27,7 @@ class Product(OutElementwiseFusable):
         """The data type of the result."""
         return rules.summed(s, self.out_dtype or data.dtype, data, weight)
 
-    def widened(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         return in_float32(self, inputs, types)
 
 

@@ -1,4 +1,4 @@
-"""What operators that resample the spatial axes of a tensor share."""
+"""What operators that resample the spatial axes of a tensor share. Choices: docs/choices.md, Numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from relaylab.ir.expr import Constant, Expr
+from relaylab.ir.op import is_call_to
 from relaylab.ir.types import Dim, IntImm, TensorType, type_text
 from relaylab.op import rules
-from relaylab.op.base import Injective, Input, arg, attr
+from relaylab.op.base import Injective, Input, arg, attr, call_operator
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import positions
 from relaylab.op.nn.resample import METHODS, MODES, ROUNDINGS, Expressions, ResamplingArrays, Sampling, blend, settled
@@ -84,6 +86,41 @@ class Resampled(Injective):
             out = how.along(out, k, n, self.region(axis))
         dtype = self.result_dtype(data.dtype.name)
         return as_dtype(settled(ResamplingArrays(), self._cut(out, data.shape, at, target), dtype), dtype)
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """An axis after the other by tables: where the taps lie is known, and what they weigh.
+
+        Two numbers are read for a result of two axes, and then two, instead of two times two. Integers that are
+        interpolated stay: they are rounded once.
+        """
+        (x, *_), data, out = inputs, types[0], types[-1]
+        exact = self.sampling().method == "nearest_neighbor" or data.dtype in ("float32", "float64")
+        if data.is_dynamic or out.is_dynamic or self.outside() is not None or not exact or data.dtype != out.dtype:
+            return None
+        at = positions(self.layout, self.spatial)
+        sizes = [(data.concrete_shape[k], out.concrete_shape[k]) for k in at]
+        for axis in sorted(range(len(at)), key=lambda a: sizes[a][1] / sizes[a][0]):  # the smallest first
+            x = self._along(x, axis, at[axis], *sizes[axis], data)
+        return None if x is inputs[0] else x
+
+    def _along(self, x: Expr, axis: int, k: int, extent: int, target: int, data: TensorType) -> Expr:
+        """A tensor resampled along spatial axis `axis`, its axis `k`; itself where that changes nothing."""
+        how, places = self.sampling(), np.arange(target, dtype="float64")
+        taps = how.taps(ResamplingArrays(), how.position(places, extent, target, self.region(axis)), extent)
+        own = sum((index == places) * (1.0 if weight is None else weight) for index, weight in taps)
+        if extent == target and np.all(own == 1.0):
+            return x
+        if is_call_to(x, "add"):  # what is summed is not summed again for each tap
+            x = call_operator("annotation.stop_fusion", x)
+        total: Expr | None = None
+        for index, weight in taps:
+            term = call_operator("take", x, Constant(index.astype("int32")), axis=k, mode="fast")
+            if weight is not None:
+                column = weight.astype(data.dtype).reshape([-1, *(1,) * (len(data.shape) - 1 - k)])
+                term = call_operator("multiply", term, Constant(column))
+            total = term if total is None else call_operator("add", total, term)
+        assert total is not None
+        return total
 
     def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:
         """`out` with positions outside the input replaced by the value for them, if there is one."""
