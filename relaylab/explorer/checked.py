@@ -7,7 +7,7 @@ import numpy as np
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule
-from relaylab.study.checking import leaves
+from relaylab.study.checking import comparable
 from relaylab.study.pipeline import Pipeline
 from relaylab.transform import InferType
 
@@ -41,5 +41,5 @@ class Checked:
     def _run(self, mod: IRModule) -> list[np.ndarray]:
         if mod not in self._outputs:
             typed = InferType()(mod)
-            self._outputs[mod] = leaves(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
+            self._outputs[mod] = comparable(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
         return self._outputs[mod]

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from relaylab.interp import Interpreter, random_inputs
-from relaylab.interp.agreement import relative_error
 from relaylab.ir import Expr, Function, IRModule, TensorType, Tuple, free_vars, post_order
 from relaylab.ir.display import node_text
 from relaylab.ir.trail import Step
-from relaylab.study.checking import leaves
+from relaylab.study.checking import comparable, distance, leaves
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
@@ -168,7 +167,7 @@ def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE
 
     def wrong(k: int) -> bool:
         part("stage", len(errors) + 1, 1 + len(stages).bit_length())
-        errors[k] = _error(_outputs(stages[k].result, inputs), expected)
+        errors[k] = distance(_outputs(stages[k].result, inputs), expected)
         return errors[k] > tolerance
 
     if not stages or not wrong(len(stages) - 1):
@@ -216,7 +215,7 @@ def _differs(before: Expr, after: Expr, mod: IRModule, seed: int, tolerance: flo
     except RelayError:
         return []
     pairs = leaves(old), leaves(new)
-    return list(zip(*pairs)) if _error(pairs[1], pairs[0]) > tolerance else []
+    return list(zip(*pairs)) if distance(pairs[1], pairs[0]) > tolerance else []
 
 
 def _apart(old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -228,13 +227,7 @@ def _typed(mod: IRModule) -> IRModule:
 
 
 def _outputs(mod: IRModule, inputs: list[Any]) -> list[np.ndarray]:
-    return leaves(Interpreter(_typed(mod)).evaluate()(*inputs))
-
-
-def _error(got: list[np.ndarray], expected: list[np.ndarray]) -> float:
-    if [g.shape for g in got] != [e.shape for e in expected]:
-        return float("inf")
-    return max((relative_error(g, e) for g, e in zip(got, expected)), default=0.0)
+    return comparable(Interpreter(_typed(mod)).evaluate()(*inputs))
 
 
 def _indented(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule, Tuple, is_call_to
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
 SATURATING = ("nn.softmax", "nn.fast_softmax", "sigmoid", "tanh")
@@ -48,12 +49,16 @@ def check(
     inputs = random_inputs(mod["main"], seed)
     values = [params.get(p.name_hint, value) for p, value in zip(mod["main"].params, inputs)]
     judged = _with_logits(mod)
-    expected = leaves(Interpreter(judged).evaluate()(*values))
+    expected = comparable(Interpreter(judged).evaluate()(*values))
     with PassContext(opt_level=opt_level):
-        got = leaves(relay.create_executor("vm" if needs_vm(mod) else "graph", judged).evaluate()(*values))
-    error = max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
+        got = comparable(relay.create_executor("vm" if needs_vm(mod) else "graph", judged).evaluate()(*values))
     told = expected if judged is mod else expected[:1]
-    return Check(error, tolerance, [e.shape for e in told], [float(v) for v in told[0].ravel()[:4]] if told else [])
+    return Check(
+        distance(got, expected),
+        tolerance,
+        [e.shape for e in told],
+        [float(v) for v in told[0].ravel()[:4]] if told else [],
+    )
 
 
 def _with_logits(mod: IRModule) -> IRModule:
@@ -66,11 +71,12 @@ def _with_logits(mod: IRModule) -> IRModule:
 
 
 def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
-    """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all."""
+    """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all,
+    infinity that they give other shapes. Raises RelayError `explore.function` for results that cannot be compared."""
     first, second = (relay.transform.InferType()(mod) for mod in (before, after))
     inputs = random_inputs(first["main"], seed)
-    expected, got = (leaves(Interpreter(mod).evaluate()(*inputs)) for mod in (first, second))
-    return max((relative_error(g, e) for g, e in zip(got, expected, strict=True)), default=0.0)
+    expected, got = (comparable(Interpreter(mod).evaluate()(*inputs)) for mod in (first, second))
+    return distance(got, expected)
 
 
 def needs_vm(mod: IRModule) -> bool:
@@ -78,8 +84,37 @@ def needs_vm(mod: IRModule) -> bool:
     return not is_static_graph(mod)
 
 
-def leaves(value: object) -> list[np.ndarray]:
-    fields = value if isinstance(value, (tuple, list)) else getattr(value, "fields", None)
-    if fields is not None:
-        return [leaf for v in fields for leaf in leaves(v)]
-    return [np.asarray(value.numpy() if isinstance(value, NDArray) else value)]
+def leaves(value: object, tags: bool = False) -> list[np.ndarray]:
+    """The arrays in a result, in their order; with `tags` also the bits that say which constructor made a value."""
+    found: list[np.ndarray] = []
+    stack = [value]
+    while stack:  # a list may be long
+        item = stack.pop()
+        fields = item if isinstance(item, (tuple, list)) else getattr(item, "fields", None)
+        if tags and (tag := getattr(item, "tag", 0)):
+            found.append(np.array([tag >> k & 1 for k in range(32)]))
+        if fields is None:
+            found.append(np.asarray(item.numpy() if isinstance(item, NDArray) else item))
+        else:
+            stack.extend(reversed(fields))
+    return found
+
+
+def comparable(value: object) -> list[np.ndarray]:
+    """What of a result is compared; raises RelayError `explore.function` where it holds functions or cells."""
+    found = leaves(value, tags=True)
+    for leaf in found:
+        if leaf.dtype.hasobject:
+            raise RelayError(
+                f"a result that holds {leaf} cannot be compared",
+                code="explore.function",
+                help="let @main give arrays, tuples or data types: call the function, read the cell",
+            )
+    return found
+
+
+def distance(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> float:
+    """The largest `relative_error` of results; infinity where their number or their shapes differ."""
+    if [g.shape for g in got] != [e.shape for e in expected]:
+        return float("inf")
+    return max(map(relative_error, got, expected), default=0.0)

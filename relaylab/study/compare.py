@@ -18,7 +18,7 @@ from relaylab.analysis.cost import costs
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
 from relaylab.ir import Expr, IRModule
-from relaylab.study.checking import leaves
+from relaylab.study.checking import comparable
 from relaylab.study.exploration import explore
 from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
 from relaylab.study.pipeline import Pipeline, operators, split
@@ -202,6 +202,12 @@ def end_figures(mod: IRModule) -> dict[str, float]:
     }
 
 
+def end_quantities(a: IRModule, b: IRModule) -> list[Quantity]:
+    """The figures of two programs beside each other."""
+    first, second, units = end_figures(a), end_figures(b), dict(FIGURES)
+    return [Quantity(name, units[name], value, second[name]) for name, value in first.items()]
+
+
 def _cost(mod: IRModule) -> tuple[float, float]:
     if any(f.inferred is None for f in mod.functions.values()):
         mod = InferType()(mod)
@@ -211,7 +217,7 @@ def _cost(mod: IRModule) -> tuple[float, float]:
 
 def _outputs(mod: IRModule) -> list[Any]:
     typed = InferType()(mod)
-    return leaves(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
+    return comparable(Interpreter(typed).evaluate()(*random_inputs(typed["main"], 0)))
 
 
 def small_form(program: Program, otherwise: IRModule) -> IRModule:
