@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -85,3 +87,24 @@ def test_every_link_of_a_site_leads_somewhere(groups: list[LessonGroup], tmp_pat
     assert (out / "course/en/one.ipynb").is_file() and all(b.size for b in made)
     index = (out / "index.html").read_text()
     assert index.index("<h2>Course</h2>") < index.index('href="course/en/one.html"') < index.index("<h2>Notes</h2>")
+
+
+def test_files_of_one_name_and_of_odd_names_have_pages_that_links_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("a", "one.relay"), Path("b", "one.relay"), Path("50%25 #1?.relay")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("fn (%x: Tensor[(2), float32]) { nn.relu(exp(%x)) }")
+    odd = tmp_path / "Lesson #1.ipynb"
+    odd.write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    out = tmp_path / "out"
+    list(build(out, [*map(str, paths), str(paths[0])], [LessonGroup("L", "lessons", [odd])], run_lessons=False))
+    pages = re.findall(r'<a href="([^"#]+)"', (out / "index.html").read_text())
+    assert len(set(pages)) == 4 and all((out / unquote(page)).is_file() for page in pages)
+    for page in pages:
+        book = re.findall(r'<a href="([^"]+)" download', (out / unquote(page)).read_text())
+        assert (out / unquote(page)).with_name(unquote(book[0])).is_file()
+    cells = json.loads((out / "networks" / "one-2.ipynb").read_text())["cells"]
+    assert "study.load('b/one.relay')" in cells[2]["source"] and cells[3]["source"] == "%relay_passes program"

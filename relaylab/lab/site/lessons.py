@@ -13,7 +13,7 @@ from mimetypes import guess_type
 from pathlib import Path
 from textwrap import shorten
 from typing import cast
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import nbformat
 from latex2mathml.converter import convert
@@ -48,7 +48,7 @@ class LessonGroup:
 
     def hrefs(self) -> dict[Path, str]:
         """Where the page of each stands in the site."""
-        return {path.resolve(): f"{self.folder}/{path.stem}.html" for path in self.paths}
+        return {path.resolve(): f"{self.folder}/{quote(path.stem)}.html" for path in self.paths}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def lesson(path: Path, hrefs: Mapping[Path, str], run: bool = True) -> LessonPag
     about = next((w for w in words if not w.startswith("*")), "")  # a line in italics says which lesson it is
     href = hrefs[path.resolve()]
     root = "../" * href.count("/")
-    book = f'<a href="{escape(path.name)}" download>open in a notebook</a>' if path.suffix == ".ipynb" else ""
+    book = f'<a href="{quote(path.name)}" download>open in a notebook</a>' if path.suffix == ".ipynb" else ""
     bar = (
         f'<nav class="site-bar"><a href="{root}index.html">relaylab</a> <strong>{escape(title)}</strong> {book}</nav>\n'
     )
@@ -99,7 +99,7 @@ def _cells(path: Path) -> list[Cell]:
 
 def _led(link: re.Match[str], path: Path, href: str, hrefs: Mapping[Path, str]) -> str:
     """A link to another source as a link to its page, or as words where it has none."""
-    target = hrefs.get((path.parent / link[1]).resolve())
+    target = hrefs.get((path.parent / unquote(link[1])).resolve())
     if target is None:
         return link[3]
     return f'<a href="{escape(posixpath.relpath(target, posixpath.dirname(href)))}{link[2] or ""}">{link[3]}</a>'
