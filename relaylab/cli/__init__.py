@@ -129,21 +129,24 @@ def main(argv: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without `…` shows `?`
     format_before, warnings.formatwarning = warnings.formatwarning, _written_warning
+    status, told = 1, None
     try:
         status = args.run(args)
     except RelayError as error:
-        print(error, file=sys.stderr)
-        status = 1
+        told = error
     except MemoryError as error:
-        print(f"error[cli.memory]: the program does not fit into memory: {error}", file=sys.stderr)
-        status = 1
+        told = RelayError(f"the program does not fit into memory: {error}", code="cli.memory")
     except KeyboardInterrupt:
         status = 130
     except BrokenPipeError:
         sys.stderr.close()
         status = 0
+    except OSError as error:
+        told = RelayError(f"the system says: {error}", code="cli.system")
     finally:
         warnings.formatwarning = format_before
+    if told is not None:
+        print(told, file=sys.stderr)
     sys.exit(status)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import JSON, Command, passes_of, say
+from relaylab.cli.command import JSON, Command, json_text, passes_of, say
 from relaylab.lab.options import LEVEL, PASSES, PROGRAM, MagicOption
 from relaylab.support.formats import SHAPES, words
 
@@ -18,7 +17,7 @@ def bisect_command(args: argparse.Namespace) -> int:
     if finding is not None and args.output:
         say(f"wrote {finding.save(args.output)}", quiet=args.json)
     found = None if finding is None else finding.to_dict()
-    say(json.dumps(found) if args.json else str(finding or "every pass keeps the numbers"))
+    say(json_text(found) if args.json else str(finding or "every pass keeps the numbers"))
     return 0 if finding is None else 1
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +38,19 @@ def say(text: str = "", *, quiet: bool = False) -> None:
     """Print a line now, not when a buffer is full."""
     if not quiet:
         print(text, flush=True)
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Data as JSON that all programs read: what it has no number for, NaN and infinities, is null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(v) for name, v in value.items()}
+    return [_finite(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def code(text: str, language: str) -> str:

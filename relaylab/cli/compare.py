@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import JSON, Command, say
+from relaylab.cli.command import JSON, Command, json_text, say
 from relaylab.lab.options import LEVEL, OUTPUT, PROGRAM, MagicOption
 
 
@@ -16,7 +15,7 @@ def compare_command(args: argparse.Namespace) -> int:
     found = study.compare_compilers(args.program, args.other, args.opt_level)
     if args.output:
         say(f"wrote {found.save(args.output)}", quiet=args.json)
-    say(json.dumps(found.to_dict()) if args.json else str(found))
+    say(json_text(found.to_dict()) if args.json else str(found))
     return 0
 
 

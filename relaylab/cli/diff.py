@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from relaylab.cli.command import JSON, Command, say
+from relaylab.cli.command import JSON, Command, json_text, say
 from relaylab.lab.options import A4, LEVEL, OUTPUT, PIPELINES, PROGRAM, REWRITES, TIME, MagicOption, on_paper
 from relaylab.support.errors import RelayValueError
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 def diff_command(args: argparse.Namespace) -> int:
     """`relaylab diff A B`"""
     from relaylab import study, viz
+    from relaylab.study.compare import end_quantities
     from relaylab.viz.diffs.tokens import for_stream
 
     if args.other and args.program.endswith(".rlab") and args.other.endswith(".rlab"):
@@ -32,12 +32,13 @@ def diff_command(args: argparse.Namespace) -> int:
         raise RelayValueError(
             "there is nothing to compare with", code="cli.other", help="name another program, or --pipelines A B"
         )
-    difference = viz.diff(study.load(args.program).mod, study.load(args.other).mod)
+    first, second = study.load(args.program), study.load(args.other)
+    difference = viz.diff(first.mod, second.mod)
     if args.output:
         say(f"wrote {difference.save(args.output, **on_paper(args))}", quiet=args.json)
     lines = for_stream(str(difference), sys.stdout)
-    say(json.dumps(difference.counts) if args.json else f"{lines}\n{difference!r}")
-    return 0
+    say(json_text(difference.counts) if args.json else f"{lines}\n{difference!r}")
+    return judged(end_quantities(first.mod, second.mod) if args.fail_on else (), args)
 
 
 def compared(comparison: Comparison, args: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def compared(comparison: Comparison, args: argparse.Namespace) -> int:
         say(f"wrote {comparison.difference().save(args.output, **on_paper(args))}", quiet=args.json)
     if args.json:
         found = {q.name: [q.a, q.b] for q in comparison.quantities}
-        say(json.dumps({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
+        say(json_text({"names": comparison.names, "figures": found, "roles": comparison.difference().counts}))
     else:
         say("\n".join(map(str, [comparison, *(comparison.measured() if args.time else [])])))
     return judged(comparison.quantities, args)
@@ -60,7 +61,7 @@ def runs_compared(runs: list[Recording], args: argparse.Namespace) -> int:
     if args.output:
         difference = viz.diff(runs[0].module(), runs[1].module())
         say(f"wrote {difference.save(args.output, **on_paper(args))}", quiet=args.json)
-    say(json.dumps({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
+    say(json_text({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
     return judged(quantities, args)
 
 
@@ -75,7 +76,7 @@ def rewrites_told(found: Rewrites, args: argparse.Namespace) -> int:
             {"rule": r.rule, "at": r.location, "names": {b.name: b.words for b in r.bindings}, "lines": r.text}
             for r in found
         ]
-        say(json.dumps(told))
+        say(json_text(told))
     else:
         say(for_stream(str(found), sys.stdout))
     return 0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import JSON, Command, say
+from relaylab.cli.command import JSON, Command, json_text, say
 from relaylab.lab.options import MagicOption
 
 
@@ -17,7 +16,7 @@ def explain_command(args: argparse.Namespace) -> int:
     if args.json:
         lesson = found.lesson._asdict() if found.lesson else None
         says = [{"message": message, "help": help} for message, help in found.says]
-        say(json.dumps({"code": found.code, "says": says, "lesson": lesson}))
+        say(json_text({"code": found.code, "says": says, "lesson": lesson}))
     else:
         say(str(found))
     return 0

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relaylab.cli.command import JSON, Command, folder, progress, save_exploration, say, stopped
+from relaylab.cli.command import JSON, Command, folder, json_text, progress, save_exploration, say, stopped
 from relaylab.lab.options import A4, LANGUAGE, LEVEL, PROGRAM, MagicOption, on_paper
 from relaylab.support.formats import SEVERAL, format_of, words
 from relaylab.support.options import positive
@@ -51,12 +50,12 @@ def explore_command(args: argparse.Namespace) -> int:
         say(f"wrote {path} ({counted(len(exploration.pictures), 'stage')}, {seconds:.2f} s)", quiet=quiet)
     if exploration.crash is not None:
         if args.json:
-            print(json.dumps(report | {"crash": exploration.crash.to_dict()}, indent=1))
+            print(json_text(report | {"crash": exploration.crash.to_dict()}, indent=1))
         return stopped(exploration, args)
     report |= _compile_and_run(exploration, program, args, quiet)
     say(_next(args.program, report.get("html"), native="latency_ms" in report), quiet=quiet)
     if args.json:
-        print(json.dumps(report, indent=1))
+        print(json_text(report, indent=1))
     return 0 if report["agrees"] else 1
 
 

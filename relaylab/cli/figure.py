@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from relaylab.cli.command import Command, passes_of, say
 from relaylab.lab.options import A4, LEVEL, OUTPUT, PASSES, PROGRAM, MagicOption, on_paper
 from relaylab.support.errors import RelayValueError
+from relaylab.support.quoting import shell_words
 from relaylab.support.words import counted
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def figure_command(args: argparse.Namespace) -> int:
         raise RelayValueError(
             f"{args.name} changes nothing in this program",
             code="cli.figure",
-            help=f"`relaylab why {args.program}` says what would",
+            help=f"`relaylab why {shell_words(args.program)}` says what would",
         )
     chosen = kinds if args.all else kinds[:1]
     title = args.name + (f" ×{chosen[0].count}" if len(chosen) == 1 and chosen[0].count > 1 else "")
@@ -45,7 +46,9 @@ def figure_command(args: argparse.Namespace) -> int:
     first = _drawn(merged, shown, title, *tries[0], args.width)
     tried = (first if t == tries[0] else _drawn(merged, shown, title, *t, args.width) for t in tries)
     picture, scale, smallest, hops, bare = next((t for t in tried if t[2] >= LEGIBLE), first)
-    options = on_paper(args) or {"width": args.width} if args.output.endswith(".pdf") else {"scale": scale * 96 / 72}
+    options = (
+        on_paper(args) or {"width": args.width} if args.output.lower().endswith(".pdf") else {"scale": scale * 96 / 72}
+    )
     say(f"wrote {picture.save(args.output, **options)}")
     width = picture.scene.width * scale / POINT
     say(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 
-from relaylab.cli.command import JSON, Command, code, say
+from relaylab.cli.command import JSON, Command, code, json_text, say
 from relaylab.lab.options import (
     A4,
     KERNEL,
@@ -29,7 +28,7 @@ def profile_command(args: argparse.Namespace) -> int:
 
     if args.operators:
         table = study.operator_table(study.load(args.program), args.opt_level, args.number).sorted(args.operators)
-        say(json.dumps([asdict(row) for row in table.rows]) if args.json else str(table))
+        say(json_text([asdict(row) for row in table.rows]) if args.json else str(table))
         return 0
     report = study.profile(study.load(args.program), args.opt_level, args.number)
     say(report.json() if args.json else report.table())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import JSON, Command, code, passes_of, save_exploration, say, stopped
+from relaylab.cli.command import JSON, Command, code, json_text, passes_of, save_exploration, say, stopped
 from relaylab.lab.options import A4, LANGUAGE, LEVEL, NO_VERIFY, PASSES, PROGRAM, WORTH, MagicOption, on_paper
 from relaylab.support.formats import SEVERAL, SHAPES, words
 
@@ -17,7 +16,7 @@ def passes_command(args: argparse.Namespace) -> int:
     if args.program is None:
         rows = [{"name": e.name, "opt_level": e.info.opt_level, "summary": e.summary} for e in PASSES.values()]
         say(
-            json.dumps(rows, indent=1)
+            json_text(rows, indent=1)
             if args.json
             else "\n".join(f"{r['name']:<28}{r['opt_level']}  {r['summary']}" for r in rows)
         )
@@ -34,7 +33,7 @@ def passes_command(args: argparse.Namespace) -> int:
     if args.worth and exploration.crash is None:
         say(str(study.worth(exploration)), quiet=args.json)
     if args.json:
-        say(json.dumps(exploration.to_dict(), indent=1))
+        say(json_text(exploration.to_dict(), indent=1))
     elif not args.worth:
         for row in exploration.rows:
             say(str(row))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from relaylab.cli.command import JSON, Command, say
+from relaylab.cli.command import JSON, Command, json_text, say
 from relaylab.lab.options import LEVEL, PROGRAM, SEED, MagicOption
 from relaylab.support.errors import RelayValueError
 from relaylab.support.words import counted
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def run_command(args: argparse.Namespace) -> int:
@@ -20,15 +21,13 @@ def run_command(args: argparse.Namespace) -> int:
     given = dict(_given(text) for text in args.input or ())
     found = study.run(study.load(args.program), given, args.opt_level, args.seed, args.executor)
     leaves = found if isinstance(found, list) else [found]
+    if (args.output or args.json) and any(a.dtype.hasobject for a in leaves):
+        raise RelayValueError("the program gives a function or a cell, which is no array", code="cli.output")
     if args.output:
         _write(args.output, leaves)
         say(f"wrote {args.output}", quiet=args.json)
     if args.json:
-        say(
-            json.dumps(
-                [{"shape": list(a.shape), "dtype": str(a.dtype), "values": a.ravel()[:1000].tolist()} for a in leaves]
-            )
-        )
+        say(json_text([{"shape": a.shape, "dtype": str(a.dtype), "values": a.ravel().tolist()} for a in leaves]))
     elif not args.output:
         say("\n".join(f"{a.dtype}{list(a.shape)}\n{a}" for a in leaves))
     return 0
@@ -36,12 +35,16 @@ def run_command(args: argparse.Namespace) -> int:
 
 def _given(text: str) -> tuple[str, np.ndarray]:
     """The name and the array of `x=file.npy`."""
+    from zipfile import BadZipFile
+
+    import numpy as np
+
     name, separator, path = text.partition("=")
     if not separator:
         raise RelayValueError(f"`{text}` names no file", code="cli.input", help="write --input NAME=FILE.npy")
     try:
         loaded = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         why = getattr(error, "strerror", None) or "it is no array that numpy wrote"
         raise RelayValueError(f"cannot read {path}: {why}", code="cli.input", help="numpy.save writes it") from None
     if not isinstance(loaded, np.ndarray):
@@ -51,6 +54,8 @@ def _given(text: str) -> tuple[str, np.ndarray]:
 
 def _write(path: str, leaves: list[np.ndarray]) -> None:
     """The result as `.npy`, or several of them as `.npz`: arr_0, arr_1 …"""
+    import numpy as np
+
     try:
         if path.endswith(".npz"):
             np.savez(path, *leaves)

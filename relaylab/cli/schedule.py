@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from relaylab.cli.command import JSON, Command, say
+from relaylab.cli.command import JSON, Command, json_text, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 
 
@@ -18,12 +17,14 @@ def schedule_command(args: argparse.Namespace) -> int:
     if args.steps:
         say(study.schedule_steps())
         return 0
+    if args.program is None:
+        return args.parser.error("the following arguments are required: NET|FILE")
     text = "\n".join([*([text_of(Path(args.file))] if args.file else []), *args.step])
     trial = study.schedule(study.load(args.program), args.named or args.kernel, text, args.opt_level)
     if args.json:
         before, after = trial.microseconds
         found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before, "error": trial.error}
-        say(json.dumps(found))
+        say(json_text(found))
     else:
         say(str(trial))
     return 0
@@ -33,7 +34,7 @@ COMMAND = Command(
     "schedule",
     "the loops of a kernel by a schedule, and their time; without a schedule its plain loops",
     (
-        PROGRAM,
+        PROGRAM.but(nargs="?"),
         MagicOption("kernel", nargs="?", default="", metavar="KERNEL", help="a kernel's name, or a part of it"),
         MagicOption("--kernel", dest="named", metavar="KERNEL", help="the same by its option"),
         MagicOption("-f", "--file", metavar="FILE", help="the steps, one a line, or loops written out"),

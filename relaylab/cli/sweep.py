@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
+from relaylab.cli.command import CLUSTER, JSON, Command, json_text, progress, say
 from relaylab.lab.options import MagicOption
 from relaylab.support.formats import format_of
 
@@ -35,14 +34,15 @@ def sweep_command(args: argparse.Namespace) -> int:
 
     table = study.sweep(cells, args.store, args.cluster, args.processes, args.limit, watch)
     progress("")
-    say(json.dumps(table.records()) if args.json else str(table))
+    say(json_text(table.records()) if args.json else str(table))
     for row in table.rows:
         if row.why and not args.json:
             say(f"{row.cell.program}, {row.cell.how}: {row.why}")
     if table.stopped:
         say("stopped; with --store the same command goes on from there")
     if args.output:
-        viz.save(table.heat(args.measure) if args.picture == "heat" else table.bars(args.measure), args.output)
+        picture = table.heat(args.measure) if args.picture == "heat" else table.bars(args.measure)
+        say(f"wrote {viz.save(picture, args.output)}", quiet=args.json)
     return 0
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from relaylab.cli.command import CLUSTER, JSON, Command, progress, say
+from relaylab.cli.command import CLUSTER, JSON, Command, json_text, progress, say
 from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.words import counted
-from relaylab.zoo.catalog import NETWORKS
 
 if TYPE_CHECKING:
     from relaylab.study import Tuning
@@ -35,6 +33,7 @@ def tune_command(args: argparse.Namespace) -> int:
     """`relaylab tune NET|FILE [--budget 5m] [--records FILE]`"""
     from relaylab import study
     from relaylab.codegen.operations.records import RecordStore, default_records
+    from relaylab.zoo.catalog import NETWORKS
 
     path = args.records or default_records()
     if args.merge or args.table:
@@ -42,7 +41,7 @@ def tune_command(args: argparse.Namespace) -> int:
         if args.merge:
             say(f"{counted(store.merge(RecordStore(args.merge)), 'record')} taken over into {store.path}")
         if args.table:
-            say(json.dumps([asdict(r) for r in store.find()]) if args.json else study.records_table(store))
+            say(json_text([asdict(r) for r in store.find()]) if args.json else study.records_table(store))
         return 0
     names = [*args.program, *(list(NETWORKS) if args.catalogue else [])]
     if not names:
@@ -70,7 +69,7 @@ def tune_command(args: argparse.Namespace) -> int:
         if tuning.stopped:
             break
     if len(names) > 1 and gains:
-        say(json.dumps([asdict(g) for g in gains]) if args.json else study.comparison(gains))
+        say(json_text([asdict(g) for g in gains]) if args.json else study.comparison(gains))
     return status
 
 
@@ -79,7 +78,7 @@ def _report(tuning: Tuning, as_json: bool) -> None:
     if as_json:
         kernels = [asdict(r) for r in tuning.best.values()]
         found = {"kernels": kernels, "measured": tuning.measured, "picked_ms": before, "tuned_ms": after}
-        say(json.dumps(found))
+        say(json_text(found))
         return
     say(str(tuning))
     if tuning.stopped:

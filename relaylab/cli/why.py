@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 
-from relaylab.cli.command import JSON, Command, passes_of, say
+from relaylab.cli.command import JSON, Command, json_text, passes_of, say
 from relaylab.lab.options import FIRST, MOST, PROGRAM, SELECT, MagicOption
 
 
@@ -17,10 +16,10 @@ def why_command(args: argparse.Namespace) -> int:
     if not args.json:
         say(str(found))
     elif isinstance(found, study.Suggestions):
-        say(json.dumps([{"pass": s.name, "ms": s.seconds * 1e3, "delta": s.delta} for s in found]))
+        say(json_text([{"pass": s.name, "ms": s.seconds * 1e3, "delta": s.delta} for s in found]))
     else:
         say(
-            json.dumps(
+            json_text(
                 {
                     "pass": found.name,
                     "note": found.note,

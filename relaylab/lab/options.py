@@ -87,9 +87,9 @@ REWRITES = MagicOption(
 )
 TIME = MagicOption("--time", action="store_true", help="with --pipelines: also measure the time of what they give")
 SELECT = MagicOption(
-    "-s", "--select", metavar="QUERY", default="", help="ask about these nodes, for example op:nn.dense"
+    "-s", "--select", metavar="QUERY", default="", help="with a pass: ask about these nodes, for example op:nn.dense"
 )
-MOST = MagicOption("-n", "--most", type=positive, default=5, help="how many answers (default 5)")
+MOST = MagicOption("-n", "--most", type=positive, default=5, help="with a pass: how many answers (default 5)")
 NUMBER = MagicOption("-n", "--number", type=positive, default=20, help="how often")
 OPERATORS = MagicOption(
     "--operators",

@@ -6,6 +6,7 @@ import importlib
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from relaylab.frontend.pytorch.program import input_types, load_model
 from relaylab.frontend.told_sizes import Told, filled, split_sizes
 from relaylab.ir import Expr, IRModule
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.zoo.catalog import NETWORKS
 
@@ -27,6 +28,11 @@ ONNX_SUFFIX = ".onnx"
 TORCH_SUFFIX = ".pt2"
 SHOWN = 60
 """Letters of what is no program that an error shows."""
+FOREIGN = (
+    "programs are Relay text or ONNX models; "
+    "models of other formats become programs through ONNX, or through TVM's mod.astext()"
+)
+"""What to do with a file that is no text."""
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -99,16 +105,30 @@ def _made(module: str, factory: str) -> Program:
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), factory)()
-    except (ImportError, AttributeError) as error:
+    except RelayError:
+        raise
+    except Exception as error:  # of somebody's own module
+        last = traceback.extract_tb(error.__traceback__)[-1]
         raise RelayValueError(
-            f"cannot take {factory} from the module {module}: {error}", code="explore.factory"
+            f"cannot take {factory} from the module {module}: {error}",
+            code="explore.factory",
+            place=f"  --> {last.filename}:{last.lineno}"
+            if last.filename != __file__ and os.path.isfile(last.filename)
+            else "",
+            help="" if isinstance(error, (ImportError, AttributeError)) else f"it raised {type(error).__name__}",
         ) from None
     finally:
         sys.path.remove("")
     mod, params = _pair(found)
-    if not isinstance(mod, (IRModule, Expr)):
-        return Program(factory, *from_pytorch(mod, cast("Sequence[object] | None", params)))
-    return _named(factory, mod, params)
+    if isinstance(mod, (IRModule, Expr)):
+        return _named(factory, mod, params)
+    if "torch" not in sys.modules:  # nothing of PyTorch can be there
+        raise RelayTypeError(
+            f"{factory} of the module {module} gives {kind_of(found)}",
+            code="explore.factory",
+            help="it should give a module or a function of Relay, or one with its parameters, or a PyTorch module",
+        )
+    return Program(factory, *from_pytorch(mod, cast("Sequence[object] | None", params)))
 
 
 def _pair(what: object) -> tuple[object, object]:
@@ -143,10 +163,7 @@ def text_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
-        help = (
-            "programs are Relay text or ONNX models; "
-            "models of other formats become programs through ONNX, or through TVM's mod.astext()"
-            if foreign
-            else ""
-        )
+        help = FOREIGN if foreign else ""
+        if foreign and path.suffix == ".rlab":
+            help = "study.reopen opens a recorded run, runtime.load_module a compiled program"
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None

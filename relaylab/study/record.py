@@ -197,15 +197,16 @@ def compare_recordings(a: Recording, b: Recording) -> list[Quantity]:
 def exceeded(quantities: Sequence[Quantity], limits: Sequence[str]) -> list[str]:
     """Which limits B breaks, in words; a limit such as `flops+5%` says by how much a figure may be larger than A's."""
     table = {q.name: q for q in quantities}
+    named = {name: table[meant] for name, meant in NAMES.items() if meant in table}
     broken = []
     for limit in limits:
         found = re.fullmatch(r"([A-Za-z]+)\+(\d+(?:\.\d+)?)%", limit)
-        if not found or found[1].lower() not in NAMES:
+        if not found or found[1].lower() not in named:
             help = (
-                did_you_mean(found[1].lower(), NAMES) if found else ""
-            ) or f"write for example flops+5%; there are {', '.join(NAMES)}"
+                did_you_mean(found[1].lower(), named) if found else ""
+            ) or f"write for example flops+5%; there are {', '.join(named)}"
             raise RelayValueError(f"`{limit}` is not a limit", code="record.limit", help=help)
-        figure = table[NAMES[found[1].lower()]]
+        figure = named[found[1].lower()]
         if figure.a is not None and figure.b is not None and figure.b > figure.a * (1 + float(found[2]) / 100) + 1e-12:
             broken.append(f"{figure.name} grew from {figure.a:,.6g} to {figure.b:,.6g}, more than {limit} allows")
     return broken

@@ -18,6 +18,7 @@ from relaylab.study.program import Program
 from relaylab.study.running import built
 from relaylab.support.cluster import ClusterClient
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 from relaylab.transform import PassContext
 from relaylab.tune import Tuner, TuningStep
 
@@ -71,7 +72,7 @@ class Tuning:
             picked, own = (record.picked_us, record.us) if record.better else (record.picked_us, record.picked_us)
             lines.append(f"{_short(record.name):<{width}}  {picked:9.1f}  {own:8.1f}  {steps}")
         gains = f"{len(self.gains)} of {len(self.best)} kernels have a better one"
-        return "\n".join([*lines, f"{self.measured} schedules measured, {gains}"])
+        return "\n".join([*lines, f"{counted(self.measured, 'schedule')} measured, {gains}"])
 
 
 def tune(

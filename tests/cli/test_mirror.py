@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -106,10 +109,25 @@ def test_mistakes_are_messages(run, args, words):
         ("diff p.relay --rewrites FoldScaleAxis -o r.pdf", "there is no picture to write to `r.pdf`"),
         ("sweep p.relay -o rows.zip", "cannot tell the format"),
         ("viz scalar.relay --overlay MACs", "once they are typed"),
+        ("run p.relay --input x=empty", "it is no array"),
+        ("run p.relay --input x=half.npz", "it is no array"),
+        ("run adder.relay --json", "which is no array"),
+        ("passes of.rlab", "study.reopen opens a recorded run"),
+        ("why p.relay -s op:add", "nodes are asked about with a pass"),
+        ("figure p.relay FoldScaleAxis -o f.svg", "`relaylab why p.relay` says"),
+        ("passes helpers:count", "helpers.py:2"),
+        ("passes helpers:number", "number of the module helpers gives an int"),
     ],
 )
 def test_files_that_cannot_be_read_or_written_are_messages(run, program, tmp_path, monkeypatch, line, words):
     (tmp_path / "blob").write_bytes(b"\xff\x00")
+    (tmp_path / "of.rlab").write_bytes(b"\xff\x00")
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "half.npz").write_bytes(b"PK\3\4")
+    (tmp_path / "adder.relay").write_text("fn (%x: int32) { fn (%y: int32) { %x + %y } }")
+    (tmp_path / "helpers.py").write_text("def count():\n    raise KeyError(3)\ndef number():\n    return 3\n")
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     (tmp_path / "scalar.relay").write_text(CONSTANT)
     before = set(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
@@ -129,6 +147,9 @@ def test_data_is_all_that_is_printed_for_programs(run, program, tmp_path):
     assert {r["operator"]: r["calls"] for r in rows} == {"add": 1, "nn.relu": 1}
     code, _, err = run("run", program, "--seed", "-1")
     assert code == 2 and "zero or above" in err
+    Path(program).write_text("fn (%x: Tensor[(1200), float32]) { log(subtract(%x, 2f)) }")
+    (found,) = json.loads(run("run", program, "--json")[1], parse_constant=pytest.fail)
+    assert found["values"] == [None] * 1200
 
 
 def test_two_pipelines_and_the_heat_map(run, program, tmp_path):
@@ -151,6 +172,9 @@ def test_recorded_runs_are_a_gate(run, program, tmp_path):
     code, out, _ = run("diff", a, b, "--fail-on", "bytes+0%")
     assert code == 0 and "bytes moved" in out and "more than" not in out
     assert run("diff", program, "--pipelines", "FuseOps", "default", "--fail-on", "passes+5%")[0] == 1
+    assert run("diff", program, "mlp", "--fail-on", "operators+0%")[0] == 1
+    assert run("diff", "mlp", program, "--fail-on", "operators+0%")[0] == 0
+    assert "there are macs, flops, bytes, operators, text\n" in run("diff", "mlp", program, "--fail-on", "passes+0%")[2]
 
 
 def test_why(run, program):
@@ -169,3 +193,21 @@ def test_the_table_of_operators_and_llvms_passes(run, program):
     out = run("profile", program, "-n", "2", "--operators", "calls")[1]
     assert out.startswith("operator") and "µs" in out and "nn.relu" in out
     assert "sroa" in run("asm", program, "relu", "--llvm-passes")[1]
+
+
+def test_the_steps_of_schedules_belong_to_no_program(run):
+    assert run("schedule", "--steps")[0] == 0
+    code, _, err = run("schedule")
+    assert code == 2 and "required: NET|FILE" in err
+
+
+def test_help_needs_no_numpy():
+    code = "import sys, relaylab.cli as c; c.parser(); print('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_a_message():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "relaylab", "passes"], stdout=full, stderr=-1, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("error[cli.system]")
