@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
@@ -98,11 +99,13 @@ def value_of(text: str, namespace: Namespace) -> Any:
         raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
     except RelayError as error:
         raise one_line(error) from None
+    except Exception as error:
+        raise UsageError(f"`{text}` raises {type(error).__name__}: {error}") from None
 
 
 def program_of(text: str, namespace: Namespace) -> Program:
-    """The program that an argument names: a module, a function, an expression, `(mod, params)`, or a network's name."""
-    if text not in namespace and text in NETWORKS:
+    """The program that an argument names: a module, function, expression, `(mod, params)`, a network, or a file."""
+    if text not in namespace and (text in NETWORKS or os.path.isfile(text)):
         return load(text)
     value = value_of(text, namespace)
     params: dict[str, Any] = {}
@@ -113,7 +116,7 @@ def program_of(text: str, namespace: Namespace) -> Program:
     if isinstance(value, Expr) and not isinstance(value, IRModule):
         value = IRModule.from_expr(value)
     if not isinstance(value, IRModule):
-        raise UsageError(f"`{text}` is {kind_of(value)}, expected an IRModule, an expression, or the name of a network")
+        raise UsageError(f"`{text}` is {kind_of(value)}, expected an IRModule, an expression, a network or a file")
     return Program(python_name(text, "module"), value, params)
 
 
@@ -132,6 +135,11 @@ def with_params(program: Program, name: str | None, namespace: Namespace) -> Pro
     if known and (name is not None or all(_fits(wanted[k], v) for k, v in known.items())):
         return replace(program, params=known)
     return replace(program, note="parameters are not bound (--params NAME)") if _reads_weights(program.mod) else program
+
+
+def bound(text: str, namespace: Namespace) -> Program:
+    """The program that an argument names, with the notebook's `params` if they fit it."""
+    return with_params(program_of(text, namespace), None, namespace)
 
 
 def _fits(kind: object, value: object) -> bool:

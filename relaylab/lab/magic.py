@@ -13,7 +13,7 @@ from relaylab.lab import options
 from relaylab.lab.options import MagicOption
 
 Method = TypeVar("Method", bound=Callable[..., object])
-MODULE = MagicOption("program", help="a module, function, expression, or network name")
+MODULE = MagicOption("program", help="a module, function, expression, a network's name, or a file")
 LEVEL = options.LEVEL.but(default=None, help="which passes run: 0 to 4")
 ALL = (
     MagicOption("-o", "--out", metavar="NAME", help="bind the result to NAME"),

@@ -16,6 +16,7 @@ from relaylab.explorer import heat
 from relaylab.lab import lessons, scrolled
 from relaylab.lab.arguments import (
     Namespace,
+    bound,
     from_the_notebook,
     inputs_of,
     parse,
@@ -281,7 +282,7 @@ class RelayMagics(_Shell, Magics):
     def relay_build(self, line: str, local_ns: Namespace | None = None) -> object:
         """Compile a program for this CPU."""
         args = parse(self.relay_build, line)
-        program = program_of(args.program, self.names(local_ns))
+        program = bound(args.program, self.names(local_ns))
         lib = study.built(program, self.level(args), target=args.target)
         tell(args, study.describe(lib))
         shown = self.give(args, lib)
@@ -297,7 +298,7 @@ class RelayMagics(_Shell, Magics):
     @line_magic
     @needs_local_scope
     def relay_run(self, line: str, local_ns: Namespace | None = None) -> object:
-        """Run a program (or what %relay_build gave) on inputs."""
+        """Run a program (or what %relay_build gave) on inputs, with `params` of the notebook if they fit."""
         args, names = parse(self.relay_run, line), self.names(local_ns)
         target = value_of(args.program, names) if args.program in names else args.program
         inputs = inputs_of(args.inputs, names)
@@ -305,7 +306,7 @@ class RelayMagics(_Shell, Magics):
             if args.check:
                 raise UsageError(f"`{args.program}` is compiled; --check needs the program that it was made from")
             return self.give(args, study.run_library(target, inputs, args.seed))
-        program = program_of(args.program, names)
+        program = bound(args.program, names)
         if args.check:
             print(study.check(program.mod, program.params, self.level(args), args.seed))
         return self.give(args, study.run(program, inputs, self.level(args), args.seed))
@@ -329,7 +330,7 @@ class RelayMagics(_Shell, Magics):
         """Measured time per kernel, its share of the machine's peak, and where the slowest come from."""
         args, names = parse(self.relay_profile, line), self.names(local_ns)
         named = names.get(args.program)
-        what = named if isinstance(named, GraphExecutorFactoryModule) else program_of(args.program, names)
+        what = named if isinstance(named, GraphExecutorFactoryModule) else bound(args.program, names)
         if args.operators:
             if not isinstance(what, study.Program):
                 raise UsageError(f"`{args.program}` is compiled; --operators needs the program that it was made from")
@@ -360,7 +361,7 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_asm, line), self.names(local_ns)
         library = names.get(args.library)
         if not isinstance(library, GraphExecutorFactoryModule):
-            library = study.built(program_of(args.library, names), self.opt_level)
+            library = study.built(bound(args.library, names), self.opt_level)
         if args.picture or args.save:
             return self.saved(args, study.control_flow(library, args.kernel))
         if args.llvm_passes:
@@ -389,7 +390,7 @@ class RelayMagics(_Shell, Magics):
     def relay_bisect(self, line: str, local_ns: Namespace | None = None) -> object:
         """Name the pass, the rewrite and the node that first changed the numbers."""
         args, names = parse(self.relay_bisect, line), self.names(local_ns)
-        finding = study.bisect(program_of(args.program, names), self.level(args), passes_of(args.passes, names))
+        finding = study.bisect(bound(args.program, names), self.level(args), passes_of(args.passes, names))
         if args.save and finding is not None:
             print(f"wrote {finding.save(args.save)}")
         tell(args, str(finding or "every pass keeps the numbers"))
@@ -413,7 +414,7 @@ class RelayMagics(_Shell, Magics):
     def relay_schedule(self, line: str, cell: str, local_ns: Namespace | None = None) -> object:
         """Give a kernel the loops of a schedule: the cell holds its steps, or loops written out."""
         args, names = parse(self.relay_schedule, line), self.names(local_ns)
-        program = with_params(program_of(args.program, names), None, names)
+        program = bound(args.program, names)
         trial = study.schedule(program, args.kernel or "", cell, self.level(args))
         tell(args, str(trial))
         self.give(args, trial)

@@ -114,9 +114,7 @@ def why(
     if run.error is not None:
         raise run.error
     if what is None and select:
-        raise RelayValueError(
-            "nodes are asked about with a pass", code="why.no-pass", help="name one: relaylab why mlp FuseOps -s op:exp"
-        )
+        raise RelayValueError("nodes are asked about with a pass", code="why.no-pass", help="name one, such as FuseOps")
     if what is None:
         return suggestions(run.mod, [*PASSES, *also])
     made = pass_of(what) if isinstance(what, str) else what

@@ -7,6 +7,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from relaylab.lab.magics import reference
+from relaylab import study
 from relaylab.ir import IRModule
 from relaylab.transform import PASSES
 from relaylab.viz import Difference, Picture
@@ -33,6 +34,7 @@ def test_a_wrong_program_shows_a_caret_and_no_traceback(cell):
         ("%relay_viz mod --engineer dot", "did you mean `--engine`"),
         ("%relay_viz", "required: program; %relay_viz PROGRAM"),
         ("%relay_viz nowhere", "is not defined"),
+        ("%relay_viz mod.main", "`mod.main` raises AttributeError: "),
         ("x = [1]\n%relay_viz x", "`x` is a list, expected an IRModule"),
         ("%relay_viz mod --engine dott", "invalid choice"),
         ("%relay_viz mod -o 3x", "`3x` is not a name"),
@@ -432,6 +434,11 @@ def test_the_notebooks_parameters_are_bound(cell, ip):
     cell("%relay_passes mod --static -o bound")
     assert set(ip.user_ns["bound"].program.params) == set(ip.user_ns["params"])
     assert len(ip.user_ns["bound"].history.mod["main"].params) == 1, "weights are constants"
+    x = np.ones((1, 1, 28, 28), "float32")
+    expected = study.built(study.Program("m", ip.user_ns["mod"], ip.user_ns["params"])).run(data=x)
+    ip.user_ns["x"] = x
+    np.testing.assert_allclose(cell("%relay_run mod data=x").result, expected, rtol=1e-5)
+    assert list(cell("%relay_build mod").result.get_params()) and cell("%relay_bisect mod").success
     cell("kept = params\ndel params")
     found = cell("%relay_passes mod --static -o free")
     assert "mod: parameters are not bound (--params NAME)" in found.out
@@ -456,3 +463,9 @@ def test_the_course(cell, tmp_path, monkeypatch):
     assert "hint 1 of 1" in cell("%relay_lesson --hint share").out
     assert "e + e * e" in cell("%relay_lesson --solution share").out
     assert "there is no lesson `99`" in cell("%relay_lesson 99").err
+
+
+def test_files_are_programs(cell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a net.relay").write_text("fn (%x: Tensor[(2), float32]) { nn.relu(%x) }")
+    assert cell('%relay_run "a net.relay"').result.shape == (2,)
