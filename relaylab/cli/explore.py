@@ -32,12 +32,13 @@ def explore_command(args: argparse.Namespace) -> int:
         f"{counted(len(program.params), 'parameter')} ({seconds:.2f} s)\n",
         quiet=quiet,
     )
+    paths = () if args.no_files else explored_files(args.output or ".", program.name)
     exploration = study.explore(program, args.opt_level)
     for row in exploration.rows:
         say(str(row), quiet=quiet)
     report = exploration.to_dict()
     say(quiet=quiet)
-    for path in () if args.no_files else explored_files(args.output or ".", program.name):
+    for path in paths:
         progress(f"writing {path} …")
         doing = partial(_writing, str(path))
         _, seconds = study.timed(

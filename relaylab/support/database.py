@@ -90,7 +90,9 @@ class Database:
         except sqlite3.DatabaseError as error:
             code = "unusable" if isinstance(error, sqlite3.OperationalError) else "damaged"
             said = f"cannot use the {self.table.what} at {self.path}: {error}"
-            raise self._error(code, said, "move it away; another one is made") from None
+            there = self.path.is_file()
+            help = "move it away; another one is made" if there else "give a path in a folder that may be written"
+            raise self._error(code, said, help) from None
 
     def put(self, rows: Iterable[Row]) -> int:
         """Keep rows, in place of older ones of the same key; how many."""

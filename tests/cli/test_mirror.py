@@ -108,6 +108,7 @@ def test_mistakes_are_messages(run, args, words):
         ("run p.relay -o out.txt", "a file that ends in .npy or .npz"),
         ("diff p.relay --rewrites FoldScaleAxis -o r.pdf", "there is no picture to write to `r.pdf`"),
         ("sweep p.relay -o rows.zip", "cannot tell the format"),
+        ("explore p.relay -o rows.zip", "cannot tell the format"),
         ("viz scalar.relay --overlay MACs", "once they are typed"),
         ("run p.relay --input x=empty", "it is no array"),
         ("run p.relay --input x=half.npz", "it is no array"),
@@ -131,8 +132,9 @@ def test_files_that_cannot_be_read_or_written_are_messages(run, program, tmp_pat
     (tmp_path / "scalar.relay").write_text(CONSTANT)
     before = set(tmp_path.iterdir())
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(*line.split())
+    code, out, err = run(*line.split())
     assert code == 1 and words in err and "of at most" not in err and set(tmp_path.iterdir()) == before
+    assert "FuseOps" not in out, "it is found before anything runs"
 
 
 def test_a_program_without_kernels_has_a_profile(run, tmp_path):

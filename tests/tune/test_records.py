@@ -136,7 +136,7 @@ def test_files_that_are_no_records_are_refused(tmp_path):
             built(tmp_path / name)
     with pytest.raises(RelayError) as found:
         RecordStore(tmp_path / "no" / "folder", create=True)
-    assert found.value.code == "records.unusable"
+    assert found.value.code == "records.unusable" and "folder" in found.value.help
 
 
 def test_a_build_takes_the_schedule_of_a_record(tmp_path):
