@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from relaylab import relay, study
-from relaylab.study.sweep import MEASURES
-from relaylab.study.sweep.worker import answer, measured
+from relaylab.codegen.operations.records import current_version
+from relaylab.study.sweep import MEASURES, SweepTable
+from relaylab.study.sweep.worker import answer, machine, measured
 from relaylab.support import cluster, line_process
 from relaylab.support.errors import RelayError
 from relaylab.viz.figures.chart import ChartBar, ChartPoint, bars, grid, points
@@ -88,6 +89,29 @@ def test_rows_are_kept_and_not_measured_again(inside, tmp_path):
     assert len(inside) == 8 and len(again) == 8 and again.rows[:4] == first.rows
     assert first.values("kernels")["module", "default-FuseOps"] == 2.0
     assert {"program", "how", "kernels", "status"} <= set(first.records()[0]) and "default-FuseOps" in str(first)
+
+
+def test_rows_of_other_cpus_and_versions_stay_beside_those_that_are_measured(inside, tmp_path, monkeypatch):
+    (cell,) = study.cells(["mlp"], **COUNTS)
+    elsewhere = {"status": "ok", "measures": {"kernels": 99}}
+    SweepTable(tmp_path / "runs", [cell]).keep(
+        [
+            (cell, {"cpu": "a|other|b", "version": current_version(), **elsewhere}),
+            (cell, {"cpu": machine()["cpu"], "version": "old", **elsewhere}),
+            (cell, {"cpu": "", "version": current_version(), "status": "crashed", "why": "then"}),
+        ]
+    )
+    table = study.sweep([cell], tmp_path / "runs")
+    assert len(inside) == 1 and sorted(r.measures["kernels"] for r in table.rows) == [4, 99]
+    assert table.values("kernels")["mlp", "default, other"] == 99 and len(table.values("kernels")) == 2
+
+
+def test_pictures_tell_threads_and_programs_of_one_name_apart(inside):
+    other = relay.IRModule.from_expr(relay.Function([X], relay.exp(X)))
+    table = study.sweep(study.cells([study.Program("n", m) for m in (SMALL, other)], threads=[1, 2], **COUNTS))
+    names = {("n", "default, 1 thread"), ("n", "default, 2 threads")}
+    assert set(table.values("operators")) == names | {("n-2", how) for _, how in names}
+    assert table.values("operators")["n-2", "default, 1 thread"] == 1
 
 
 def test_a_name_of_two_lines_is_one_row(inside):

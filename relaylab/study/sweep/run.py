@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.study.sweep.table import SweepRow, SweepTable
@@ -35,7 +36,8 @@ def sweep(
 ) -> SweepTable:
     """Measure cells, and give the table of their rows.
 
-    `store` is a file that keeps rows: cells that have one (of this version of the compiler) are not measured again.
+    `store` is a file that keeps rows: cells that have one (of this version of the compiler, and without a `client` of
+    this CPU) are not measured again.
     `client` is a `distributed.Client` or the address of a cluster (`tcp://…`, needs `pip install relaylab[dask]`);
     without it `processes` run here, one by default, since measurements beside each other are slower. `limit` is how
     many seconds a cell may take. Ctrl-C ends it; what was measured is kept and given.
@@ -48,7 +50,8 @@ def sweep(
     if not 0 < limit < 1e9:
         raise RelayValueError(f"a limit is some seconds, not {limit}", code="sweep.limit")
     table = SweepTable(store, wanted)
-    known = table.known(current_version())
+    here = {"cpu": CpuTarget.host().key} if client is None else {}
+    known = table.known(version=current_version(), **here)
     missing = [c for c in wanted if c.key not in known]
     try:
         found = _local(missing, processes, limit) if client is None else _remote(missing, client, limit)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from relaylab.codegen.llvm.cache import digest
+from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.support.database import Database, Row, TableLayout
 from relaylab.support.errors import RelayValueError
 from relaylab.support.line_process import Answer
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 from relaylab.viz.figures.chart import ChartBar, ChartPoint, bars, grid, points
 from relaylab.viz.scene.scene import Scene
 
@@ -68,14 +70,17 @@ class SweepTable:
 
     @property
     def rows(self) -> list[SweepRow]:
-        """All rows of these cells, those of several CPUs after each other."""
-        order = {c.key: k for k, c in enumerate(self.cells)}
-        found = [r for r in self.base.rows("cell, cpu, version") if r[0] in order]
-        return [_row(r) for r in sorted(found, key=lambda r: order[str(r[0])])]
+        """The rows of these cells under this version, those of several CPUs after each other; a process that was lost
+        is told of until its cell is measured."""
+        order, versions = {c.key: k for k, c in enumerate(self.cells)}, ("", current_version())
+        found = [r for r in self.base.rows("cell, cpu, version") if r[0] in order and r[2] in versions]
+        measured = {r[0] for r in found if r[1]}
+        kept = [r for r in found if r[1] or r[0] not in measured]
+        return [_row(r) for r in sorted(kept, key=lambda r: order[str(r[0])])]
 
-    def known(self, version: str) -> set[str]:
-        """The keys of cells that were measured under a version, with any result but a lost process."""
-        return {str(r[0]) for r in self.base.rows("cell", version=version) if r[3] in ("ok", "refused")}
+    def known(self, **where: str) -> set[str]:
+        """The keys of cells that were measured by a version (and CPU), with any result but a lost process."""
+        return {str(r[0]) for r in self.base.rows("cell", **where) if r[3] in ("ok", "refused")}
 
     def keep(self, done: Iterable[tuple[SweepCell, Answer]]) -> list[SweepRow]:
         """Keep what workers answered."""
@@ -88,13 +93,35 @@ class SweepTable:
         return [row.flat for row in self.rows]
 
     def values(self, measure: str) -> dict[tuple[str, str], float]:
-        """A measure by program and by how it was compiled. RelayValueError `sweep.measure` for an unknown one."""
-        rows = [r for r in self.rows if r.status == "ok"]
-        known = sorted({k for r in rows for k, v in r.measures.items() if isinstance(v, (int, float))})
+        """A measure by program and by how it was compiled, with threads and CPU where rows differ in them.
+
+        Of programs of one name the second is `name-2`. RelayValueError `sweep.measure` for an unknown measure.
+        """
+        rows = self._named()
+        known = sorted({k for r in rows.values() for k, v in r.measures.items() if isinstance(v, (int, float))})
         if measure not in known:
             help = did_you_mean(measure, known) or f"measured were {', '.join(known) or 'none'}"
             raise RelayValueError(f"the sweep has no measure `{measure}`", code="sweep.measure", help=help)
-        return {(r.cell.program, r.cell.how): float(r.measures[measure]) for r in rows if measure in r.measures}
+        return {name: float(r.measures[measure]) for name, r in rows.items() if measure in r.measures}
+
+    def _named(self) -> dict[tuple[str, str], SweepRow]:
+        """The rows that are ok by program and by how it was compiled."""
+        rows = [r for r in self.rows if r.status == "ok"]
+        threads, cpus = (len({of(r) for r in rows}) > 1 for of in (lambda r: r.cell.threads, lambda r: r.cpu))
+        texts: dict[str, list[str]] = {}
+        found: dict[tuple[str, str], SweepRow] = {}
+        for row in rows:
+            same = texts.setdefault(row.cell.program, [])
+            same += [row.cell.text] if row.cell.text not in same else []
+            number = same.index(row.cell.text)
+            parts = [
+                row.cell.how,
+                counted(row.cell.threads, "thread") if threads else "",
+                row.flat["cpu"] if cpus else "",
+            ]
+            name = row.cell.program + (f"-{number + 1}" if number else "")
+            found[name, ", ".join(filter(None, parts))] = row
+        return found
 
     def heat(self, measure: str = "time_us") -> Scene:
         """Programs × ways of compiling, each cell relative to the best of its program."""
@@ -106,8 +133,8 @@ class SweepTable:
     def bars(self, measure: str = "time_us") -> Scene:
         """For each program a bar for each way of compiling; times with their intervals."""
         spans = {
-            (r.cell.program, r.cell.how): (r.measures["time_low_us"], r.measures["time_high_us"])
-            for r in self.rows
+            name: (r.measures["time_low_us"], r.measures["time_high_us"])
+            for name, r in self._named().items()
             if measure == "time_us" and "time_low_us" in r.measures
         }
         return bars([ChartBar(p, h, v, spans.get((p, h))) for (p, h), v in self.values(measure).items()], measure)
