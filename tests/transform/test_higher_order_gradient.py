@@ -79,6 +79,12 @@ def test_matrices_of_a_branch() -> None:
     check_grad(Function([x, w], relay.nn.dense(relay.If(big, x, relay.tanh(x)), w)), scale=1.0)
 
 
+def test_inputs_that_are_one_array_are_varied_one_by_one():
+    x, y = (relay.var(n, shape=(3,), dtype="float64") for n in "xy")
+    same = np.array([1.0, 2.0, 3.0])
+    check_grad(Function([x, y], x * x * y), [same, same])
+
+
 def test_a_gradient_has_a_gradient() -> None:
     mod = transform.InferType()(relay.fromtext(HEAD + PROGRAMS["branch"]))
     first = transform.gradient(mod["main"])
