@@ -55,7 +55,8 @@ def file_in_folder(text: str) -> str:
 
 
 def results_of(args: argparse.Namespace) -> tuple[list[Result], int]:
-    """Measure the rows that were asked for, one process each, and say how far it has come; 1 if one failed."""
+    """Measure the rows that were asked for, one process each, and say how far it has come; 1 if one failed, 130 if
+    that was interrupted."""
     target = f"llvm -mcpu={args.mcpu}" if args.mcpu else "llvm"
     parse_target(target)  # said before anything runs
     found, failed = [], 0
@@ -67,6 +68,8 @@ def results_of(args: argparse.Namespace) -> tuple[list[Result], int]:
             except subprocess.CalledProcessError as error:  # what took long to measure is not lost
                 print(f"{row.name} failed: {error}", file=sys.stderr)
                 failed = 1
+            except KeyboardInterrupt:
+                return found, 130
     return found, failed
 
 

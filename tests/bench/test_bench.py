@@ -302,6 +302,18 @@ def test_a_row_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, cap
     assert "mlp failed" in printed.err and [line.split()[0] for line in printed.out.splitlines()[2:]] == ["toy"]
 
 
+def test_what_was_measured_before_an_interrupt_is_told(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def measured(row: BenchmarkRow, threads: int, rounds: int, target: str) -> Result:
+        if row.name == "toy":
+            raise KeyboardInterrupt
+        return Result(row.name, threads, target, {"relaylab": 1.0})
+
+    monkeypatch.setattr(command, "measure_apart", measured)
+    monkeypatch.setattr(sys, "argv", ["bench", "--rows", "mlp,toy,bert", "--threads", "1"])
+    assert command.main() == 130
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]] == ["mlp"]
+
+
 def test_picture_has_a_figure_per_result() -> None:
     root = ElementTree.fromstring(picture(RESULTS))
     titles = [e.text or "" for e in root.iter("{http://www.w3.org/2000/svg}title")]
