@@ -83,7 +83,7 @@ ORDER = {
     "mode": (lambda x: x.mode(-1), SMALL), "mode keep": (lambda x: x.mode(1, True), ints(2, 9, 3, low=0, high=3)), "mode one": (lambda x: x.mode(0), X[:1]), "mode scalar": (lambda x: x.mode(), I[0, 0, 0]),
     "searchsorted": (torch.searchsorted, torch.tensor([-1.0, 0, 0, 0.5]), X), "searchsorted rows": (lambda s, x: torch.searchsorted(s.sort(-1).values, x, right=True, out_int32=True), Y, X),
     "searchsorted side": (lambda s, x: torch.searchsorted(s, x, side="right"), torch.tensor([1, 2, 2, 5]), I), "searchsorted number": (lambda s: torch.searchsorted(s, 2), torch.tensor([1, 2, 2, 5])),
-    "searchsorted sorter": (lambda s, x: torch.searchsorted(s, x, sorter=s.argsort(-1)), Y, X), "bucketize": (torch.bucketize, X, torch.tensor([-0.5, 0.0, 1.0])),
+    "searchsorted sorter": (lambda s, x: torch.searchsorted(s, x, sorter=s.argsort(-1)), Y, X), "histc": (lambda x: torch.histc(x, 7, -1, 1.5), X), "histc ends": (lambda x: torch.histc(x, 4, 0, 3), torch.tensor([0, 1, 1, 3, 3, -1, 4, NAN, INF, 2.9])), "histc range": (lambda x: torch.histc(x, 3), D), "histc one": (lambda x: torch.histc(x, 4, 2, 2), torch.ones(3)), "bucketize": (torch.bucketize, X, torch.tensor([-0.5, 0.0, 1.0])),
     "bucketize right": (lambda x, s: torch.bucketize(x, s, right=True, out_int32=True), I, torch.tensor([-3, 0, 0, 4])), "bucketize one": (lambda x, s: torch.bucketize(x, s), X[0, 0, 0], torch.tensor([-0.5, 1.0])),
     "isin": (torch.isin, I, ints(9, seed=6)), "quantile": (lambda x: x.quantile(0.3, 1), X), "aminmax": (lambda x: torch.aminmax(x, dim=-1), X), "sort nan": (lambda x: x.sort(1), HOLES),
     "argsort down": (lambda x: torch.argsort(x, dim=-1, descending=True, stable=True), SMALL), "topk ends": (lambda x: x.topk(3, 0, largest=False), ints(7, 2, seed=8).float() + r(7, 2) / 9), "msort": (torch.msort, X),
@@ -288,6 +288,69 @@ def test_windows_are_rounded_up_where_sizes_are_open(pool) -> None:
     mod, params = relay.frontend.from_pytorch(program(model, IMAGE, dynamic=(({0: free, 2: free, 3: free},),)))
     for x in (r(2, 4, 6, 7), r(1, 4, 7, 6)):
         compare(run(mod, params, [x], "vm"), wanted(model, [x]), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.pad(x, (-x.shape[1] % 4, x.shape[2] - 3)),
+        lambda x: F.pad(x, (3 - x.shape[2], 6 - x.shape[1]), value=2),
+        lambda x: F.pad(x > 0, (0, -x.shape[1] % 4), value=True),
+        lambda x: F.pad(x, (x.shape[1] // 2, 1), mode="reflect"),
+        lambda x: torch.ones_like(x).index_put((torch.arange(x.shape[0]),), x * 2, accumulate=True),
+        lambda x: A.index_put(x, [None, None, torch.arange(x.shape[2]).flip(0)], x[:1]),
+    ],
+)
+def test_widths_and_places_of_open_sizes(function) -> None:
+    free, model = torch.export.Dim.DYNAMIC, Wrapped(function)
+    mod, params = relay.frontend.from_pytorch(program(model, r(3, 5, 4), dynamic=(({0: free, 1: free, 2: free},),)))
+    for x in (r(2, 6, 5), r(4, 3, 3)):
+        compare(run(mod, params, [x], "vm"), wanted(model, [x]), 1e-6)
+
+
+def test_a_view_of_what_lies_otherwise_when_torch_has_taken_it_apart() -> None:
+    def heads(x):
+        q = x.view(*x.shape[:2], 2, 4).transpose(1, 2)
+        out = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2)
+        return out.reshape(*x.shape[:2], -1).contiguous().view(-1, 8) * 2
+
+    free = torch.export.Dim.DYNAMIC
+    with torch.no_grad():
+        agree(Wrapped(heads), r(3, 5, 8), executor="vm", dynamic=(({0: free, 1: free},),))
+
+
+@torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
+def grouped(x: torch.Tensor, weight: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """What transformers calls where torch has no kernel for it: a product for each group of rows."""
+    parts = torch.tensor_split(x, ends.long())
+    return torch.cat([*(p @ w for p, w in zip(parts, weight)), torch.zeros_like(parts[-1] @ weight[0])])
+
+
+@grouped.register_fake
+def _(x, weight, ends):
+    return x.new_empty(x.shape[0], weight.shape[2])
+
+
+def test_groups_of_rows_times_their_matrices() -> None:
+    """A mixture of experts as transformers writes it: rows in the order of their experts."""
+
+    def experts(x, gate, weight):
+        shares, chosen = (x @ gate).softmax(-1).topk(2)
+        expert, order = chosen.flatten().sort(stable=True)
+        ends = torch.histc(expert.float(), 5, 0, 4).cumsum(0, dtype=torch.int32)
+        made = grouped(x[order // 2], weight, ends) * shares.flatten()[order, None]
+        back = torch.empty_like(order)
+        back[order] = torch.arange(x.shape[0] * 2)
+        return made[back].view(x.shape[0], 2, -1).sum(1)
+
+    model, dims = Wrapped(experts), ({0: torch.export.Dim.DYNAMIC}, None, None)
+    weights = r(6, 5), r(5, 6, 70)
+    mod, params = relay.frontend.from_pytorch(program(model, r(7, 6), *weights, dynamic=(dims,)))
+    for rows in (19, 3):
+        inputs = r(rows, 6, seed=rows), *weights
+        compare(run(mod, params, inputs, "vm"), wanted(model, inputs), 3e-6)
+    narrow = Wrapped(lambda x, w, ends: A._grouped_mm(x.bfloat16(), w.bfloat16(), ends).float())
+    agree(narrow, r(16, 16), r(3, 16, 16), torch.tensor([4, 4, 16], dtype=torch.int32), tolerance=2e-2)
 
 
 def test_any_strides_are_read_where_the_tensor_holds_them() -> None:

@@ -47,8 +47,8 @@ WAIVERS: dict[str, dict[str, str]] = {
             reshape_like reverse_sequence sliding_window stack tile repeat reverse""",
         "its tensors are no images: matrices, vectors, boxes, numbers": """
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
-            nn.cross_entropy* nn.dense nn.fifo_buffer nn.internal.* nn.matmul nn.nll_loss nn.sparse_* one_hot ones
-            random.* shape_of sparse_* stft vision.* zeros argwhere unique unravel_index invert_permutation
+            nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
+            one_hot ones random.* shape_of sparse_* stft vision.* zeros argwhere unique unravel_index invert_permutation
             searchsorted sort argsort trilu matrix_set_diag""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",

@@ -307,6 +307,14 @@ def dense_uint4(a: Any, x: np.ndarray, weight: np.ndarray, scales: np.ndarray, z
     return np.stack(columns, -1)
 
 
+@judge("nn.grouped_matmul")
+def grouped_matmul(a: Any, x: np.ndarray, weight: np.ndarray, ends: np.ndarray) -> Any:
+    """Row by row: the first group that ends behind it."""
+    x, weight = map(exact, (x, weight))
+    found = np.searchsorted(ends, np.arange(len(x)), "right")
+    return np.stack([row @ weight[g] if g < len(weight) else np.zeros(weight.shape[2]) for row, g in zip(x, found)])
+
+
 @judge("nn.matmul", "nn.batch_matmul")
 def matmul(a: Any, x: np.ndarray, y: np.ndarray) -> Any:
     x, y = map(exact, (x, y))

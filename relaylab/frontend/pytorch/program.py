@@ -18,6 +18,7 @@ from relaylab.ir import AnyDim, TensorType
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch.export import ExportedProgram
     from torch.jit import ScriptModule
 
@@ -93,13 +94,22 @@ def _decomposed(torch: ModuleType, program: ExportedProgram) -> ExportedProgram:
         packet, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, packet), overload or "default"), None)
     traces = _traces(program)
-    result = _asked(lambda: program.run_decompositions(table), "torch cannot decompose the program")
+    try:
+        result = program.run_decompositions(table)
+    except Exception:  # parts may have other strides than the whole, which a view with open sizes does not bear
+        table[torch.ops.aten.view.default] = _viewed
+        result = _asked(lambda: program.run_decompositions(table), "torch cannot decompose the program")
     for node in result.graph.nodes:
         frames = str(node.meta.get("stack_trace") or "")
         if GENERATED in frames:
             made = frames.rsplit("\n", 1)[-1].strip().partition(" = ")[0]
             node.meta["stack_trace"] = traces.get(made, "")
     return result
+
+
+def _viewed(x: Tensor, size: Sequence[int]) -> object:
+    """A view of elements that lie in order; of others, one of a copy in which they do."""
+    return NotImplemented if x.is_contiguous() else x.contiguous().view(size)
 
 
 def _traces(program: ExportedProgram) -> dict[str, str]:

@@ -10,6 +10,7 @@ from relaylab.op.nn.deformable import correlation, deformable_conv2d
 from relaylab.op.nn.dense import batch_matmul, bias_add, contrib_dense_pack, dense, matmul
 from relaylab.op.nn.grad import avg_pool2d_grad, max_pool2d_grad
 from relaylab.op.nn.grad_weight import conv2d_backward_weight
+from relaylab.op.nn.grouped import grouped_matmul
 from relaylab.op.nn.loss import cross_entropy, cross_entropy_with_logits, nll_loss
 from relaylab.op.nn.norm import batch_norm, group_norm, instance_norm, layer_norm
 from relaylab.op.nn.pad import dilate, mirror_pad, pad

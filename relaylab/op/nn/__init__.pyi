@@ -642,6 +642,17 @@ def group_norm(data: Arg, gamma: Arg, beta: Arg, num_groups: int, axis: int = 1,
     scale: whether the result is multiplied by gamma
     Result: the shape of data, and its dtype
     """
+def grouped_matmul(data: Arg, weight: Arg, ends: Arg) -> Call:
+    """The rows of a matrix in groups, each times a matrix of its own: group g ends before row `ends[g]` and begins
+    where the one before it ends. Rows behind the last group are 0.
+
+    No matrix is copied, and none of a group without rows is read.
+
+    data: the rows, those of a group side by side; shape (m, k); dtype floats
+    weight: a matrix for each group; shape (groups, k, n); dtype that of data
+    ends: how many rows the groups up to each one have, ascending; shape (groups,); dtype int32 or int64
+    Result: (m, n), of the dtype of data
+    """
 def instance_norm(data: Arg, gamma: Arg, beta: Arg, axis: int = 1, epsilon: float = 1e-05, center: bool = True, scale: bool = True) -> Call:
     """Mean and variance over all axes but the first and `axis`, then gamma and beta.
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from relaylab.ir import Call, Expr, TupleGetItem, facets, op_name
+import numpy as np
+
+from relaylab.ir import Call, Constant, Expr, TupleGetItem, facets, op_name
 from relaylab.op.window import spread as spread_attr
 from relaylab.op.window import spread_padding
 from relaylab.transform.engine.build import call, reshaped, scalar
@@ -50,6 +52,18 @@ def _attention(c: Call, query: Expr, key: Expr, value: Expr, mask: Expr) -> Expr
         seen = call("any", call("not_equal", scores, scalar(-math.inf, dtype)), axis=[-1], keepdims=True)
         weights = call("where", seen, weights, scalar(0, dtype))
     return reshaped(call("nn.batch_matmul", flat(weights, m, n), flat(value, n, e), transpose_b=False), (*lead, m, e))
+
+
+@decomposition_of("nn.grouped_matmul")
+def _grouped(c: Call, data: Expr, weight: Expr, ends: Expr) -> Expr:
+    """Every matrix times the rows of its group, all others being 0."""
+    (rows, _), groups = map(int, shape_of(c.args[0])), int(shape_of(c.args[2])[0])
+    numbers = [Constant(np.arange(n, dtype=dtype_of(c.args[2]))) for n in (rows, groups)]
+    group = call("searchsorted", ends, numbers[0], right=True, dtype=dtype_of(c.args[2]))
+    mine = call("equal", call("expand_dims", numbers[1], axis=1, num_newaxis=1), group)
+    mine = call("expand_dims", mine, axis=2, num_newaxis=1)
+    parts = call("where", mine, call("expand_dims", data, axis=0, num_newaxis=1), scalar(0, dtype_of(c)))
+    return call("sum", call("nn.batch_matmul", parts, weight, transpose_b=False), axis=[0], keepdims=False)
 
 
 @gradient_of("nn.log_softmax")

@@ -131,3 +131,23 @@ def repeated(g: TorchGraph, node: AtenNode, repeats: Expr, output_size: Operand 
     else:
         places = op.arange(g.const(0, "int64"), total, g.const(1, "int64"), dtype="int64")
     return op.searchsorted(ends, places, right=True, dtype=node.dtype)
+
+
+@converts("histc")
+def histc(g: TorchGraph, node: AtenNode, x: Expr, bins: int = 100, low: float = 0, high: float = 0) -> Expr:
+    """How many elements fall into each bin of a range, which includes both ends; without one it is that of the data."""
+    x = op.reshape(x, (-1,))
+    first, last = g.const(low, x), g.const(high, x)
+    if low == high:
+        if not g.is_static(x) or 0 in g.shape(x):
+            raise node.error("the range of data of no known extent", "import.dynamic", "give min and max")
+        first, last = op.min(x), op.max(x)
+        same = op.cast(op.equal(first, last), g.dtype(x))
+        first, last = op.subtract(first, same), op.add(last, same)
+    inside = op.logical_and(op.greater_equal(x, first), op.less_equal(x, last))
+    place = op.divide(op.multiply(op.subtract(x, first), g.const(bins, x)), op.subtract(last, first))
+    place = op.minimum(op.cast(op.where(inside, place, g.const(0, x)), "int64"), g.const(bins - 1, "int64"))
+    place = op.where(inside, place, g.const(bins, "int64"))  # a last one for those that do not count
+    none = op.full(g.const(0, x), (bins + 1,), g.dtype(x))
+    counted = op.scatter_nd(none, op.expand_dims(place, 0), op.ones_like(x), "add")
+    return op.strided_slice(counted, [0], [bins], [1])

@@ -81,3 +81,20 @@ def addmv(g: TorchGraph, node: AtenNode, bias: Expr, a: Expr, b: Expr, beta: flo
 def int_mm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
     """Products of bytes, summed in int32."""
     return nn.dense(a, _turned(g, b), out_dtype="int32")
+
+
+@converts("_grouped_mm", "transformers.grouped_mm_fallback.default")
+def grouped_mm(
+    g: TorchGraph,
+    node: AtenNode,
+    a: Expr,
+    b: Expr,
+    offs: Expr | None = None,
+    bias: Expr | None = None,
+    out_dtype: object = None,
+) -> Expr:
+    """Groups of rows, each times a matrix of its own: the experts of a mixture."""
+    ranks = (g.rank(a), g.rank(b))
+    if bias is not None or ranks != ((3, 3) if offs is None else (2, 3)):
+        raise node.error("only groups of rows are imported, without bias", "import.option", "say it by slices")
+    return bmm(g, node, a, b) if offs is None else nn.grouped_matmul(a, b, offs)

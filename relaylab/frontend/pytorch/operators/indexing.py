@@ -107,15 +107,15 @@ def index_put(
     rank, places = g.rank(x), _together(g, given)
     rest = [a for a in range(rank) if a not in axes]
     order = [*axes, *rest]
-    shape = (*g.shape(places)[1:], *(g.shape(x)[a] for a in rest))
+    shape = [*(g.size(places, a) for a in range(1, g.rank(places))), *(g.size(x, a) for a in rest)]
     wide = len(shape) - len(rest)
     if axes == list(range(axes[0], axes[-1] + 1)) and axes[0]:  # the values have the axes before them first
-        target = [*(g.shape(x)[a] for a in rest[: axes[0]]), *shape[:wide], *shape[wide + axes[0] :]]
-        values = op.broadcast_to(values, target)
+        target = [*shape[wide : wide + axes[0]], *shape[:wide], *shape[wide + axes[0] :]]
+        values = op.broadcast_to(values, g.sizes(target))
         back = [*range(axes[0], axes[0] + wide), *range(axes[0]), *range(axes[0] + wide, len(target))]
         values = op.transpose(values, back)
     else:
-        values = op.broadcast_to(values, shape)
+        values = op.broadcast_to(values, g.sizes(shape))
     out = op.scatter_nd(op.transpose(x, order), places, values, "add" if accumulate else "update")
     return op.transpose(out, [order.index(a) for a in range(rank)])
 

@@ -165,31 +165,44 @@ def roll(g: TorchGraph, node: AtenNode, x: Expr, shifts: Sequence[int], dims: Se
     return x
 
 
-def _widths(rank: int, pads: Sequence[int]) -> list[tuple[int, int]]:
-    """torch names the last axis first."""
-    pairs = [(pads[k], pads[k + 1]) for k in range(0, len(pads), 2)]
-    return [(0, 0)] * (rank - len(pairs)) + pairs[::-1]
+def _widths(g: TorchGraph, rank: int, pads: Sequence[Operand]) -> Sequence[tuple[int, int]] | Expr:
+    """A pair for each axis, torch naming the last one first; a matrix if some are computed, those below 0 being 0."""
+    pairs = [(0, 0)] * (rank - len(pads) // 2) + [(pads[k], pads[k + 1]) for k in range(len(pads) - 2, -1, -2)]
+    known = [(max(int(b), 0), max(int(a), 0)) for b, a in pairs if not isinstance(b, Expr) and not isinstance(a, Expr)]
+    if len(known) == rank:
+        return known
+    flat = op.concatenate([op.reshape(g.to(w, "int64"), (1,)) for pair in pairs for w in pair], axis=0)
+    return op.reshape(op.maximum(flat, g.const(0, "int64")), (rank, 2))
+
+
+def _cut_off(g: TorchGraph, width: Operand) -> int | Expr:
+    """How much a width cuts: none below 0 does anything else."""
+    if isinstance(width, Expr):
+        return op.maximum(op.negative(g.to(width, "int64")), g.const(0, "int64"))
+    return max(-int(width), 0)
 
 
 @converts("constant_pad_nd")
-def constant_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[int], value: float = 0) -> Expr:
+def constant_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[Operand], value: float = 0) -> Expr:
     """Negative widths cut."""
     rank, kind = g.rank(x), g.dtype(x)
-    widths = _widths(rank, pads)
-    for axis, (before, after) in enumerate(widths):
-        if before < 0 or after < 0:
-            x = cut(g, node, x, axis, max(-before, 0), after if after < 0 else None)
-    widths = [(max(b, 0), max(a, 0)) for b, a in widths]
-    if not any(b or a for b, a in widths):
+    for k in range(0, len(pads), 2):
+        first, last = (_cut_off(g, w) for w in pads[k : k + 2])
+        axis = rank - 1 - k // 2
+        if isinstance(last, Expr):
+            x = cut(g, node, x, axis, first, op.subtract(g.to(g.size(x, axis), "int64"), last))
+        elif first != 0 or last:
+            x = cut(g, node, x, axis, first, -last if last else None)
+    if not any(isinstance(w, Expr) or w > 0 for w in pads):
         return x
     wide = op.cast(x, "uint8") if kind == "bool" else x
-    return g.to(nn.pad(wide, widths, g.const(value, wide)), kind)
+    return g.to(nn.pad(wide, _widths(g, rank, pads), g.const(value, wide)), kind)
 
 
 @converts(*(f"reflection_pad{n}d" for n in (1, 2, 3)), *(f"replication_pad{n}d" for n in (1, 2, 3)))
-def mirrored_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[int]) -> Expr:
+def mirrored_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[Operand]) -> Expr:
     mode = "reflect" if node.name.startswith("reflection") else "edge"
-    return nn.pad(x, _widths(g.rank(x), pads), g.const(0, x), mode)
+    return nn.pad(x, _widths(g, g.rank(x), pads), g.const(0, x), mode)
 
 
 @converts("tril")
