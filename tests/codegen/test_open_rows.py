@@ -96,3 +96,19 @@ def test_a_side_that_is_not_laid_out_like_the_rows_is_added_afterwards():
     for n in (3, 0, 1, 20):
         a, s = (RNG.standard_normal(shape).astype("float32") for shape in ((2, n, 8), (2, 1, 40)))
         np.testing.assert_allclose(vm.invoke("main", a, s).numpy(), a @ w.T + (s + p), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int8", "bool"])
+def test_results_of_another_data_type_than_the_sums(dtype):
+    """Floats of 16 bits are summed in float32 and stored as what they are; so is any type that a cast gives."""
+    narrow = dtype if "float" in dtype and dtype != "float64" else "float32"
+    w, b = (RNG.integers(-4, 5, s).astype(narrow) for s in ((40, 8), (40,)))
+    x = relay.var("x", shape=(SizeVar("b"), SizeVar("n"), 8), dtype=narrow)
+    out = relay.nn.bias_add(relay.nn.dense(relay.reshape(x, (-1, 8)), relay.const(w)), relay.const(b))
+    vm = machine(relay.Function([x], relay.nn.relu(out) if narrow == dtype else relay.cast(out, dtype)), open=True)
+    for shape in ((1, 1, 8), (3, 19, 8), (2, 0, 8)):
+        given = RNG.integers(-4, 5, shape).astype(narrow)
+        want = given.reshape(-1, 8).astype("float32") @ w.astype("float32").T + b.astype("float32")
+        want = np.maximum(want, 0) if narrow == dtype else want
+        np.testing.assert_array_equal(vm.invoke("main", given).numpy(), want.astype(dtype))
+    assert any(k.name.startswith("dense_") for k in forms(vm).open.planned.kernels.values())

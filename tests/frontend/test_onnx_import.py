@@ -101,6 +101,20 @@ def branches():
     return helper.make_node("If", ["c"], ["y"], then_branch=graph("sum", "Add"), else_branch=graph("product", "Mul"))
 
 
+def test_nodes_in_any_order_are_sorted():
+    """A cast of an input at the end of the graph, as converters to float16 leave it; a branch that reads it."""
+    branch = lambda op: helper.make_graph(
+        [helper.make_node(op, ["c"], ["b"])], op, [], [helper.make_empty_tensor_value_info("b")]
+    )
+    nodes = [
+        helper.make_node("Add", ["r", "f"], ["y"]), helper.make_node("If", ["q"], ["f"], then_branch=branch("Abs"), else_branch=branch("Neg")),
+        helper.make_node("Relu", ["c"], ["r"]), helper.make_node("Cast", ["x"], ["c"], to=11),
+    ]  # fmt: skip
+    free = {"x": np.array([[1, -2, 3]], "f"), "q": np.array(False)}
+    (got,) = run(imported(model(nodes, free, ["y"])), free)
+    np.testing.assert_array_equal(got, [[0.0, 2, 0]])
+
+
 def test_if_is_decided_now_or_becomes_an_if():
     proto = model([branches()], {"c": np.array(True), "x": X}, ["y"])
     mod = imported(proto)

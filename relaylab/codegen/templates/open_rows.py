@@ -86,7 +86,9 @@ def supports_open_rows(spec: OpenRows, target: CpuTarget) -> bool:
 
 def open_rows_program(spec: OpenRows, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
     """The product as a loop program with the operands input, weights, output, side inputs, sizes."""
-    x, out = (Tensor(role, (MOST_ROWS * n,), spec.dtype) for role, n in (("in0", spec.depth), ("out0", spec.columns)))
+    x = Tensor("in0", (MOST_ROWS * spec.depth,), spec.dtype)
+    stored = spec.dtype if epilogue.value is None else epilogue.value.dtype
+    out = Tensor("out0", (MOST_ROWS * spec.columns,), stored)
     w = Tensor("weight0", (packed_size(spec.problem(), target),), spec.dtype)
     buffers = {t.name: t for t in (x, w, out)} | epilogue_buffers(epilogue, spec.columns, spec.dtype)
     parts = ProgramParts({**buffers, "x": x, "w": w, "out": out})

@@ -12,7 +12,7 @@ import numpy as np
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx import table
 from relaylab.frontend.onnx.functions import body_of, definition
-from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, nodes_below, type_of
+from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, in_order, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.frontend.onnx.sizes import followed
@@ -151,7 +151,7 @@ class OnnxImporter:
         """The expressions of a graph's outputs, `scope` being what names mean in it."""
         values = dict(scope)
         made: set[str] = {i.name for i in proto.input} if not self.depth else set()
-        for number, node in enumerate(proto.node):
+        for number, node in in_order(proto):
             domain = "" if node.domain == "ai.onnx" else node.domain
             self._node(OnnxNode(node, number, self.version(domain), where), values, proto)
             if twice := made.intersection(node.output):
@@ -266,11 +266,7 @@ class OnnxImporter:
         if name in values:
             return values[name]
         later = any(name in n.output for n in proto.node)
-        help = (
-            "a node further down makes it: the nodes are not in order, or form a cycle"
-            if later
-            else did_you_mean(name, values)
-        )
+        help = "the nodes form a cycle" if later else did_you_mean(name, values)
         raise RelayValueError(f"there is no value `{name}`", code="import.no-value", place=f"  --> {place}", help=help)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator
+from heapq import heappop, heappush
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -121,6 +122,37 @@ def nodes_below(
             for attribute in node.attribute:
                 inner = [attribute.g] if attribute.HasField("g") else []
                 stack += [(f"`{attribute.name}` of {node.op_type} {node.name}", g) for g in (*inner, *attribute.graphs)]
+
+
+def in_order(graph: GraphProto) -> list[tuple[int, NodeProto]]:
+    """The nodes with their numbers, each behind those that make what it reads; as they are where they form a cycle.
+
+    ONNX wants files so, but tools append nodes at the end, and engines sort.
+    """
+    nodes = list(enumerate(graph.node))
+    makers = {name: k for k, node in reversed(nodes) for name in node.output if name}
+    reads = [{makers.get(name, -1) for n in (node, *_inside(node)) for name in n.input} - {-1, k} for k, node in nodes]
+    if all(not before or max(before) < k for k, before in enumerate(reads)):
+        return nodes
+    readers: dict[int, list[int]] = {}
+    for k, before in enumerate(reads):
+        for maker in before:
+            readers.setdefault(maker, []).append(k)
+    ready, order = [k for k, before in enumerate(reads) if not before], list[int]()
+    while ready:
+        order.append(heappop(ready))
+        for k in readers.get(order[-1], ()):
+            reads[k].discard(order[-1])
+            if not reads[k]:
+                heappush(ready, k)
+    return [nodes[k] for k in order] if len(order) == len(nodes) else nodes
+
+
+def _inside(node: NodeProto) -> Iterator[NodeProto]:
+    """The nodes of the graphs in a node's attributes."""
+    for attribute in node.attribute:
+        for graph in (*([attribute.g] if attribute.HasField("g") else ()), *attribute.graphs):
+            yield from (inner for _, _, inner in nodes_below(graph))
 
 
 def inlined(proto: ModelProto) -> ModelProto:
