@@ -103,13 +103,14 @@ def branches():
 
 def test_nodes_in_any_order_are_sorted():
     """A cast of an input at the end of the graph, as converters to float16 leave it; a branch that reads it."""
-    branch = lambda op: helper.make_graph(
-        [helper.make_node(op, ["c"], ["b"])], op, [], [helper.make_empty_tensor_value_info("b")]
-    )
+    out = [helper.make_empty_tensor_value_info("b")]
+    branch = lambda op: helper.make_graph([helper.make_node(op, ["c"], ["b"])], op, [], out)
     nodes = [
-        helper.make_node("Add", ["r", "f"], ["y"]), helper.make_node("If", ["q"], ["f"], then_branch=branch("Abs"), else_branch=branch("Neg")),
-        helper.make_node("Relu", ["c"], ["r"]), helper.make_node("Cast", ["x"], ["c"], to=11),
-    ]  # fmt: skip
+        helper.make_node("Add", ["r", "f"], ["y"]),
+        helper.make_node("If", ["q"], ["f"], then_branch=branch("Abs"), else_branch=branch("Neg")),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("Cast", ["x"], ["c"], to=11),
+    ]
     free = {"x": np.array([[1, -2, 3]], "f"), "q": np.array(False)}
     (got,) = run(imported(model(nodes, free, ["y"])), free)
     np.testing.assert_array_equal(got, [[0.0, 2, 0]])

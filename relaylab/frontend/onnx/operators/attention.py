@@ -26,12 +26,13 @@ def _heads(g: Graph, x: Expr, count: int) -> Expr:
     """(batch, length, heads * size) with the heads in front; what has them already as it is."""
     if g.rank(x) == 4:
         return x
-    batch, length, width = g.shape(x)
+    batch, length, _ = g.named(x)
+    width = g.extents(x, 2)[0]
     return op.transpose(op.reshape(x, (batch, length, count, width // count), allowzero=True), [0, 2, 1, 3])
 
 
 def _joined(g: Graph, x: Expr) -> Expr:
-    batch, heads, length, size = g.shape(x)
+    batch, heads, length, size = g.named(x)
     return op.reshape(op.transpose(x, [0, 2, 1, 3]), (batch, length, heads * size), allowzero=True)
 
 
@@ -43,6 +44,23 @@ def _attend(g: Graph, q: Expr, k: Expr, v: Expr, scale: float, masks: Iterable[E
     return _joined(g, product(g, nn.softmax(reduce(op.add, masks, scores), axis=-1), v))
 
 
+def counted(g: Graph, x: Expr, axis: int) -> Expr:
+    """0, 1, 2, … along an axis of a tensor."""
+    extent = g.named(x)[axis]
+    if isinstance(extent, int):
+        return Constant(np.arange(extent))
+    numbers = op.arange(const(0, "int64"), _extent(g, x, axis), const(1, "int64"), dtype="int64")
+    return op.reshape(numbers, (extent,), allowzero=True)
+
+
+def _extent(g: Graph, x: Expr, axis: int) -> Expr:
+    """The extent of an axis, as a number or by the tensor."""
+    known = g.dims(x)[axis]
+    if isinstance(known, int):
+        return const(known, "int64")
+    return op.take(op.shape_of(x, "int64"), const(axis, "int64"))
+
+
 def _filled(g: Graph, keeps: Expr, like: Expr, fill: float) -> Expr:
     """0 where it keeps, else `fill`."""
     return op.where(keeps, g.const(0, like), g.const(fill, like))
@@ -52,35 +70,37 @@ def _least(g: Graph, x: Expr) -> float:
     return float(finfo(g.dtype(x)).min)
 
 
-def _key_mask(g: Graph, node: OnnxNode, mask: Expr, batch: int, q: Expr, total: int, fill: float) -> Expr:
+def _key_mask(g: Graph, node: OnnxNode, mask: Expr, q: Expr, k: Expr, fill: float) -> Expr:
     """A mask of keys: where they end (and begin) per batch, or 0 for each that is left out."""
-    shape, length = g.shape(mask), g.shape(q)[2]
-    whole = same(g, mask, "int64")
+    batch, _, length, _ = g.named(q)
+    shape, total, whole = g.named(mask), g.named(k)[2], same(g, mask, "int64")
     if shape in ((batch,), (2 * batch,)):
-        at = Constant(np.arange(total)[None, None, None])
-        end, *begin = (op.reshape(p, (batch, 1, 1, 1)) for p in op.split(whole, shape[0] // batch, 0))
+        end, *begin = [whole] if shape == (batch,) else op.split(whole, 2, 0)
+        end, *begin = (op.reshape(p, (batch, 1, 1, 1)) for p in (end, *begin))
+        at = op.expand_dims(counted(g, k, 2), 0, 3)
         keeps = op.less(at, end)
         keeps = op.logical_and(keeps, op.greater_equal(at, begin[0])) if begin else keeps
     elif shape in ((batch, total), (batch, length, total)):
-        keeps = op.reshape(
-            op.greater(whole, const(0, "int64")), (batch, 1, *(shape[1:] if len(shape) == 3 else (1, total)))
-        )
+        keeps = op.expand_dims(op.greater(whole, const(0, "int64")), 1, 4 - len(shape))
     else:
         raise node.error(f"a mask of the shape {shape} for {total} keys is not imported", code="import.shape")
     return _filled(g, keeps, q, fill)
 
 
-def _ahead(g: Graph, q: Expr, total: int) -> Expr:
+def _ahead(g: Graph, q: Expr, k: Expr) -> Expr:
     """Nobody sees what comes after; the queries are the last of the keys."""
-    length = g.shape(q)[2]
-    return g.const(np.triu(np.full((length, total), _least(g, q)), total - length + 1), q)
+    length, total = g.named(q)[2], g.named(k)[2]
+    if isinstance(length, int) and isinstance(total, int):
+        return g.const(np.triu(np.full((length, total), _least(g, q)), total - length + 1), q)
+    last = op.add(counted(g, q, 2), op.subtract(_extent(g, k, 2), _extent(g, q, 2)))
+    return _filled(g, op.less_equal(counted(g, k, 2), op.expand_dims(last, 1)), q, _least(g, q))
 
 
 def _self_attention(
     g: Graph, node: OnnxNode, joined: Expr, mask: Expr | None, past: Expr | None, more: Expr | None
 ) -> list[Expr]:
     """From queries, keys and values side by side, (batch, length, sum of widths)."""
-    heads, width = node.need("num_heads"), g.shape(joined)[2]
+    heads, width = node.need("num_heads"), g.extents(joined, 2)[0]
     sizes = node.ints("qkv_hidden_sizes") or [width // 3] * 3
     for name in ("do_rotary", "past_present_share_buffer"):
         if node.get(name, 0):
@@ -96,10 +116,9 @@ def _self_attention(
 
 
 def _with_masks(g: Graph, node: OnnxNode, q: Expr, k: Expr, v: Expr, mask: Expr | None, more: Expr | None) -> Expr:
-    batch, _, _, size = g.shape(q)
-    total, fill = g.shape(k)[2], node.get("mask_filter_value", -10000.0)
-    masks = [] if mask is None else [_key_mask(g, node, mask, batch, q, total, fill)]
-    masks += [_ahead(g, q, total)] if node.get("unidirectional", 0) else []
+    size, fill = g.extents(q, 3)[0], node.get("mask_filter_value", -10000.0)
+    masks = [] if mask is None else [_key_mask(g, node, mask, q, k, fill)]
+    masks += [_ahead(g, q, k)] if node.get("unidirectional", 0) else []
     masks += [] if more is None else [more]
     return _attend(g, q, k, v, node.get("scale") or size**-0.5, masks)
 
@@ -136,7 +155,9 @@ def multi_head_attention(
         raise node.error("queries, keys and values that are packed together are not imported", code="import.input")
     heads, parts = node.need("num_heads"), [query, key, value]
     if bias is not None:
-        ends = np.cumsum([0, *(g.shape(p)[-1] * (heads if g.rank(p) == 4 else 1) for p in parts)]).tolist()
+        ends = np.cumsum(
+            [0, *(g.extents(p, g.rank(p) - 1)[0] * (heads if g.rank(p) == 4 else 1) for p in parts)]
+        ).tolist()
         shifts = [op.strided_slice(bias, [a], [b], [1], axes=[0]) for a, b in zip(ends, ends[1:])]
         parts = [op.add(p, s) if g.rank(p) == 3 else p for p, s in zip(parts, shifts)]
     q, k, v = (_heads(g, p, heads) for p in parts)
@@ -149,13 +170,12 @@ def multi_head_attention(
 def rotary_embedding(g: Graph, node: OnnxNode, x: Expr, places: Expr, cosines: Expr, sines: Expr) -> Expr:
     """Pairs of elements turned by angles that grow with their place. Su et al., RoFormer, 2021."""
     joined, width = g.rank(x) == 3, node.get("rotary_embedding_dim", 0) or 2 * g.shape(cosines)[1]
-    heads = node.get("num_heads", 0) or (g.shape(x)[2] // width if joined else 0)
+    heads = node.get("num_heads", 0) or (g.extents(x, 2)[0] // width if joined else 0)
     wide = _heads(g, x, heads)
-    batch, length = g.shape(wide)[0], g.shape(wide)[2]
     if node.get("scale", 1.0) != 1:
         raise node.error("a scale is not imported", code="import.attribute")
-    if g.shape(places) != (batch, length):  # one number: where the sequences begin
-        places = op.add(op.reshape(places, (1, 1)), Constant(np.arange(length)[None]))
+    if g.rank(places) < 2 or g.dims(places) == (1, 1):  # one number: where the sequences begin
+        places = op.add(op.reshape(same(g, places, "int64"), (1, 1)), op.expand_dims(counted(g, wide, 2), 0))
     turns = op.take(cosines, places, axis=0), op.take(sines, places, axis=0)
     out = turned(g, wide, *turns, bool(node.get("interleaved", 0)))
     return _joined(g, out) if joined else out
@@ -163,8 +183,8 @@ def rotary_embedding(g: Graph, node: OnnxNode, x: Expr, places: Expr, cosines: E
 
 def turned(g: Graph, x: Expr, cosines: Expr, sines: Expr, interleaved: bool) -> Expr:
     """The first elements of (batch, heads, length, size) turned by angles (batch or 1, length, half of them)."""
-    *shape, size = g.shape(x)
-    half = g.shape(cosines)[-1]
+    *shape, size = g.named(x)
+    half = g.extents(cosines, g.rank(cosines) - 1)[0]
     head, rest = (op.strided_slice(x, [a], [b], [1], axes=[3]) for a, b in ((0, 2 * half), (2 * half, size)))
     pairs = op.reshape(head, (*shape, half, 2) if interleaved else (*shape, 2, half), allowzero=True)
     axis = 4 if interleaved else 3
@@ -189,21 +209,18 @@ def group_query_attention(
     heads, shared = node.need("num_heads"), node.need("kv_num_heads")
     _check_group(node, heads, shared)
     q, k, v = (_heads(g, p, n) for p, n in zip(_unpacked(g, node, query, key, value), (heads, shared, shared)))
-    batch, _, length, size = g.shape(q)
-    total = g.ints(count, "total_sequence_length")[0]
+    batch, size, steps = g.named(q)[0], g.extents(q, 3)[0], counted(g, q, 2)
     last = op.reshape(same(g, ends, "int64"), (batch, 1, 1, 1))
-    begin = op.subtract(last, const(length - 1, "int64"))  # where the step begins; a first step begins at 0
-    begin = Constant(np.zeros((batch, 1, 1, 1), "int64")) if total == length else begin
+    begin, numbers = _begun(g, q, last, past_key, count)
     interleaved = bool(node.get("rotary_interleaved", 0))
     if node.get("do_rotary", 0):
         if cosines is None or sines is None:
             raise node.error("no cosines and sines are given", code="import.arity")
-        at = op.add(op.reshape(begin, (batch, 1)), Constant(np.arange(length)[None])) if places is None else places
+        at = op.add(op.reshape(begin, (batch, 1)), steps) if places is None else places
         turns = op.take(cosines, at, axis=0), op.take(sines, at, axis=0)
         q, k = (turned(g, x, *turns, interleaved) for x in (q, k))
-    k, v = (_cached(g, p, n, begin, total) for p, n in ((past_key, k), (past_value, v)))
-    keys = Constant(np.arange(g.shape(k)[2])[None, None, None])
-    at = op.add(begin, Constant(np.arange(length)[None, None, :, None]))
+    k, v = (_cached(g, p, n, begin, numbers) for p, n in ((past_key, k), (past_value, v)))
+    keys, at = op.expand_dims(numbers, 0, 3), op.add(begin, op.expand_dims(steps, 1))
     keeps = op.less_equal(keys, op.minimum(at, last))
     if (window := node.get("local_window_size", -1)) > 0:
         keeps = op.logical_and(keeps, op.greater(keys, op.subtract(at, const(window, "int64"))))
@@ -227,23 +244,43 @@ def _unpacked(g: Graph, node: OnnxNode, query: Expr, key: Expr | None, value: Ex
     if key is not None and value is not None:
         return [query, key, value]
     heads, shared = node.need("num_heads"), node.need("kv_num_heads")
-    size = g.shape(query)[2] // (heads + 2 * shared)
+    size = g.extents(query, 2)[0] // (heads + 2 * shared)
     ends = [0, heads * size, (heads + shared) * size, (heads + 2 * shared) * size]
     return [op.strided_slice(query, [a], [b], [1], axes=[2]) for a, b in zip(ends, ends[1:])]
 
 
-def _cached(g: Graph, past: Expr | None, new: Expr, begin: Expr, total: int) -> Expr:
+def _begun(g: Graph, q: Expr, last: Expr, past: Expr | None, count: Expr) -> tuple[Expr, Expr]:
+    """Where the step begins (a first step at 0), and the numbers of all places that the cache then has.
+
+    A cache of open extent is as long as the keys so far: another `count` is refused when the program runs.
+    """
+    length, before = g.named(q)[2], 0 if past is None else g.named(past)[2]
+    begin = op.subtract(last, op.subtract(_extent(g, q, 2), const(1, "int64")))
+    if isinstance(length, int) and isinstance(before, int) and g.value(count) is not None:
+        total = g.ints(count, "total_sequence_length")[0]
+        start = op.zeros_like(last) if total == length else begin
+        return start, Constant(np.arange(max(before, total)))
+    if isinstance(before, int) and before:  # room for more than there are, perhaps
+        g.known(count, "total_sequence_length")
+    total, none = op.reshape(same(g, count, "int64"), ()), const(0, "int64")
+    numbers = op.reshape(op.arange(none, total, const(1, "int64"), dtype="int64"), (before + length,), allowzero=True)
+    return op.where(op.equal(total, _extent(g, q, 2)), none, begin), numbers
+
+
+def _cached(g: Graph, past: Expr | None, new: Expr, begin: Expr, numbers: Expr) -> Expr:
     """The cache with the new keys at their places and zeros behind, as long as the longest sequence or as itself."""
-    batch, heads, length, size = g.shape(new)
-    before = 0 if past is None else g.shape(past)[2]
-    extent = max(before, total)
-    if past is None or not before:
-        past = op.zeros((batch, heads, extent, size), g.dtype(new))
+    batch, heads, length, size = g.named(new)
+    extent, before = g.named(numbers)[0], 0 if past is None else g.named(past)[2]
+    empty = op.full(g.const(0, new), (batch, heads, extent, size), g.dtype(new))
+    if past is None or isinstance(before, int) and not before:
+        past = empty
+    elif not isinstance(extent, int):
+        past = op.concatenate([past, op.zeros_like(new)], 2)
     elif before < extent:
         past = nn.pad(past, ((0, 0), (0, 0), (0, extent - before), (0, 0)), 0.0)
-    at = op.subtract(Constant(np.arange(extent).reshape(1, 1, extent, 1)), begin)
-    fresh = op.logical_and(op.greater_equal(at, const(0, "int64")), op.less(at, const(length, "int64")))
-    inside = op.minimum(op.maximum(at, const(0, "int64")), const(length - 1, "int64"))
+    at = op.subtract(op.expand_dims(op.expand_dims(numbers, 0, 2), 3), begin)
+    fresh = op.logical_and(op.greater_equal(at, const(0, "int64")), op.less(at, _extent(g, new, 2)))
+    last = op.subtract(_extent(g, new, 2), const(1, "int64"))
+    inside = op.minimum(op.maximum(at, const(0, "int64")), last)
     moved = op.gather(new, 2, op.broadcast_to(inside, (batch, heads, extent, size)))
-    empty = op.zeros((batch, heads, extent, size), g.dtype(new))
     return op.where(fresh, moved, op.where(op.less(at, const(0, "int64")), past, empty))

@@ -6,12 +6,13 @@ from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import fast_gelu, gelu
+from relaylab.frontend.onnx.operators.attention import counted
 from relaylab.frontend.onnx.operators.contract import gemm, product
 from relaylab.frontend.onnx.operators.conv import conv
 from relaylab.frontend.onnx.operators.norm import by_size
 from relaylab.frontend.onnx.operators.recurrent import function_of
 from relaylab.frontend.onnx.table import CONTRIB, converts
-from relaylab.ir import Expr
+from relaylab.ir import Expr, const
 from relaylab.op import nn
 
 
@@ -56,18 +57,17 @@ def embed_layer_norm(
     mask: Expr | None = None, places: Expr | None = None,
 ) -> list[Expr | None]:  # fmt: skip
     """Sums of embeddings, normalized; the second output counts the words that the mask keeps."""
-    batch, length = g.shape(words)
+    batch, length = g.named(words)
     total = op.take(word, words, axis=0)
-    at = (
-        op.strided_slice(position, [0], [length], [1], axes=[0])
-        if places is None
-        else op.take(position, places, axis=0)
-    )
+    if places is None and isinstance(length, int):
+        at = op.strided_slice(position, [0], [length], [1], axes=[0])
+    else:
+        at = op.take(position, counted(g, words, 1) if places is None else places, axis=0)
     total = op.add(total, at)
     if segments is not None and segment is not None:
         total = op.add(total, op.take(segment, segments, axis=0))
     out = nn.layer_norm(total, gamma, beta, axis=-1, epsilon=node.get("epsilon", 1e-12))
-    counts = op.sum(mask, axis=[1]) if mask is not None else op.zeros((batch,), "int32")
+    counts = op.sum(mask, axis=[1]) if mask is not None else op.full(const(0, "int32"), (batch,), "int32")
     return [out, counts, total]
 
 
