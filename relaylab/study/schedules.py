@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.interp.agreement import relative_error
 from relaylab.loop.schedule import PRIMITIVES, Schedule, table
+from relaylab.loop.schedule.schedule import KERNEL
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.program import Program
@@ -30,8 +32,8 @@ class Trial:
 
     @cached_property
     def loops(self) -> str:
-        """The loops of the schedule."""
-        return self.scheduled.inspect("loop", self.kernel)
+        """The loops of the schedule; not those that lay an input out before."""
+        return re.split(f"^(?={KERNEL} )", self.scheduled.inspect("loop", self.kernel), flags=re.MULTILINE)[-1]
 
     @cached_property
     def error(self) -> float:

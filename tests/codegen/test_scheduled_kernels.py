@@ -165,6 +165,23 @@ def test_a_depthwise_convolution_has_the_choice_of_its_pixels():
             study.schedule(program, "conv2d", f"from picked {steps}")
 
 
+@pytest.mark.parametrize("steps", ["from picked", "from picked rows=3 vectors=1\nprefetch in0 k 1"])
+@pytest.mark.parametrize("name", ["conv2d", "conv2d_transpose"])
+def test_what_lays_an_input_out_stays_before_the_picked_loops(name, steps):
+    """The steps are those of the kernel that reads the input: its loops alone are shown, and can be written out."""
+    shape = (20, 8, 3, 3) if name == "conv2d" else (8, 20, 3, 3)
+    x, w = relay.var("x", shape=(1, 8, 9, 9)), relay.var("w", shape=shape)
+    body = relay.Function([x, w], relay.nn.relu(getattr(relay.nn, name)(x, w, channels=20, kernel_size=(3, 3))))
+    program = study.Program(name, relay.transform.InferType()(relay.IRModule.from_expr(body)))
+    trial = study.schedule(program, name, steps)
+    assert (
+        trial.error < 1e-5 and trial.loops.count("kernel ") == 1 and ("prefetch in0" in trial.loops) == ("3" in steps)
+    )
+    assert trial.scheduled.linked(name)[0].kernel.name.startswith("pack")
+    if steps == "from picked":
+        assert study.schedule(program, name, trial.loops).loops == trial.loops
+
+
 REFUSED = {
     "from nowhere": "there are no `nowhere` loops",
     "from plain rows=2": "plain loops have no choice `rows=2`",

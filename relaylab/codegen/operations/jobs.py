@@ -34,6 +34,7 @@ from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayValueError
 
 LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn", "take")
+LAYING_OUT = {"in1", "rows0", "weight0"}  # the operands of kernels that lay an input out before the one that reads it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,17 +279,14 @@ class ContractionJob(Job):
                     refuse_unproven(program, self.parts(), "the loops of a kernel family")
             if self.schedule is None:
                 return made
-            kernel, program = made.kernels[0], made.kernels[0].program
-            if len(made.kernels) > 1 or program is None:
+            *first, kernel = made.kernels
+            if (program := kernel.program) is None or any(set(k.operands) - LAYING_OUT for k in first):
                 raise RelayValueError(
-                    "the picked kernel is not one loop program",
-                    code="schedule.illegal",
-                    help="from picked minimal=0, if minimal products are picked; if a kernel lays an input out first, "
-                    "begin with the plain loops",
+                    "the picked kernel is not one loop program", code="schedule.illegal", help="from picked minimal=0"
                 )
         new = lower_checked(self.schedule.apply(unique(program)), target, (self.contraction.call,), tiles=True)
         new = replace(new, flops=kernel.flops, bytes=kernel.bytes)
-        return KernelSequence((new.by_content(program.name),), made.workspaces)
+        return KernelSequence((*first, new.by_content(program.name)), made.workspaces)
 
     def parts(self) -> tuple[Expr | None, ...]:
         return (self.contraction.call, *(self.epilogue.parts if self.epilogue else ()))
