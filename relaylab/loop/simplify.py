@@ -363,10 +363,10 @@ class Simplifier:
 
 
 def _divided(node: ScalarExpr | None, op: str) -> tuple[ScalarExpr, int] | None:
-    """The dividend and the divisor of a quotient or remainder (`op`) by a constant; None for other nodes."""
+    """The dividend and the divisor of a quotient or remainder (`op`) by a constant from 1 on; None for other nodes."""
     if isinstance(node, Apply) and node.op == op:
         dividend, divisor = node.args
-        return (dividend, int(divisor.value)) if isinstance(divisor, Const) else None
+        return (dividend, int(divisor.value)) if isinstance(divisor, Const) and divisor.value > 0 else None
     return None
 
 

@@ -105,6 +105,15 @@ def test_random_index_expressions_keep_their_values_and_bounds(seed):
         assert at.value == before[point]
 
 
+@pytest.mark.parametrize("divisor", [0, -1, -3])
+def test_what_is_divided_by_nothing_or_less_stays_as_it_is(divisor):
+    """The address of an element of an empty tensor."""
+    i, j = Axis("i", 4), Axis("j", 6)
+    value = (i * 6 + j) % divisor + (i * 6 + j) // divisor * divisor + j // divisor // 2
+    before, after = (evaluate(e, (i, j), "int64", {}) for e in (value, Simplifier()(value)))
+    assert (before == after).all()
+
+
 def test_deep_chains_do_not_recurse():
     i = Axis("i", 4)
     value = i

@@ -179,7 +179,7 @@ def _division(found: Iterable[ScalarExpr], parts: Sequence[Axis]) -> tuple[Axis,
     for e in found:
         for n in post_order(e):
             match n:
-                case Apply("floordiv" | "floormod", (Axis() as axis, Const(size))) if axis in parts:
+                case Apply("floordiv" | "floormod", (Axis() as axis, Const(size))) if axis in parts and size > 0:
                     return axis, int(size)
                 case _:
                     pass
