@@ -14,6 +14,8 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir import IRModule, SizeVar, TensorType
+from relaylab.loop.parse import parse
+from relaylab.loop.program import For, inside
 from relaylab.support.errors import RelayError
 
 pytestmark = pytest.mark.slow
@@ -137,6 +139,28 @@ def test_folding_a_pad_into_a_maximum_keeps_its_numbers():
 def test_the_gradient_of_a_window_in_the_padding_goes_nowhere():
     grad, x = np.ones((1, 1, 6, 6), "float32"), normal(1, 1, 4, 4)
     agree(np.ones((1, 1, 4, 4)), lambda g, x: relay.nn.max_pool2d_grad(g, x, (1, 1), padding=(1, 1)), grad, x)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_the_gradient_of_overlapping_windows_looks_at_each_once(layout):
+    """NaN is the largest element, of equal ones the first is; each element beside all its windows took their square."""
+    x, grad = np.random.default_rng(2).integers(-3, 4, (2, 3, 12, 12)).astype("float32"), normal(2, 3, 5, 8)
+    x[0, 1, 4:7, 5], wanted = np.nan, np.zeros_like(x)
+    for n, c, i, j in np.ndindex(grad.shape):
+        window = x[n, c, 2 * i : 2 * i + 4, j : j + 5]
+        row, column = np.unravel_index(window.argmax(), window.shape)
+        wanted[n, c, 2 * i + row, j + column] += grad[n, c, i, j]
+    order = ["NCHW".index(axis) for axis in layout]
+    pool = lambda g, x: relay.nn.max_pool2d_grad(g, x, (4, 5), (2, 1), layout=layout)
+    agree(wanted.transpose(order), pool, grad.transpose(order), x.transpose(order))
+    shapes = (tuple(grad.shape[axis] for axis in order), tuple(x.shape[axis] for axis in order))
+    lib = relay.build(IRModule.from_expr(pool(*map(relay.var, "gx", map(relay.TensorType, shapes)))), "llvm")
+    assert done(parse(lib.inspect("loop")).loops) < 9 * grad.size * 4 * 5
+
+
+def done(body) -> int:
+    """How many statements are done, where all conditions hold."""
+    return sum((s.axis.extent if isinstance(s, For) else 1) * (done(inside(s)) or 1) for s in body)
 
 
 def test_gradients_of_pools_take_integers():

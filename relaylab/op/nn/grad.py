@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type
+from relaylab.loop.expr import Tensor
+from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op import rules
-from relaylab.op.base import Input, Ints, Sample, arg, op, sample
+from relaylab.op.base import Input, Ints, OpPattern, Sample, arg, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.nn.pool import AvgPool, MaxPool, Pool, border, positions
+from relaylab.op.indexing import ravel, unravel
+from relaylab.op.nn.pool import AvgPool, Pool, border, positions
 from relaylab.op.tensor.moments import divided, quotient
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 def wide(dtype: np.dtype) -> np.dtype:
@@ -53,7 +59,7 @@ class PoolGrad(Pool):
     defaults={"pool_size": (1, 1)},
     parameters="out_grad data pool_size strides padding layout out_layout ceil_mode",
 )
-class max_pool2d_grad(PoolGrad, MaxPool):
+class max_pool2d_grad(PoolGrad):
     """Each gradient goes to the (first) largest element of its window; that of a window in the padding to none."""
 
     pool_size: Ints
@@ -63,6 +69,8 @@ class max_pool2d_grad(PoolGrad, MaxPool):
     layout: str = "NCHW"
     out_layout: str = ""
     ceil_mode: bool = False
+    source = "ONNX MaxPool"
+    pattern = OpPattern.OPAQUE
 
     def reference(self, out_grad: np.ndarray, data: np.ndarray) -> np.ndarray:
         seen = np.stack(list(self.taps(data, border(data.dtype.name))))
@@ -72,21 +80,42 @@ class max_pool2d_grad(PoolGrad, MaxPool):
         np.add.at(out, winners.reshape(-1), out_grad.reshape(-1))
         return out[:-1].reshape(data.shape).astype(data.dtype)
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, out_grad: Readable, data: Readable) -> Element:
-        sizes, zero = [size for size, _, _ in self.windows], b.const(0, out.dtype)
+    def procedure(self, p: Procedure, out: Tensor, out_grad: Tensor, data: Tensor) -> None:
+        """A row of windows side by side: the largest element of each so far, and at which tap it is."""
+        b, first = p.b, min(positions(self.layout, self.spatial))
+        (*rows, last), sizes = out_grad.shape[first:], [size for size, _, _ in self.windows]
+        with p.parallel(math.prod(out.shape[:first])) as plane:
+            image = unravel(b, plane, out.shape[:first])
+            totals = p.scratch(math.prod(out.shape[first:]), compute_dtype(out.dtype))
+            best, winner = p.scratch(last, totals.dtype), p.scratch(last, "int32")
+            with p.loop(totals.shape[0], kind="vectorized") as k:
+                p.store(totals, k, 0)
+            with p.loops(rows) as row:
+                with p.loop(last, kind="vectorized") as x:
+                    p.store(best, x, b.lowest(best.dtype))
+                    p.store(winner, x, 0)
+                with p.loops(sizes) as taps, p.loop(last, kind="vectorized") as x:
+                    seen = p.let(b.cast(self.element(b, (*image, *row, x), taps, data), best.dtype))
+                    more = seen > best(x)
+                    if is_float(best.dtype):
+                        more = b.lor(more, b.land(b.isnan(seen), b.lnot(b.isnan(best(x)))))
+                    more = p.let(more)
+                    p.store(winner, x, b.select(more, b.cast(ravel(taps, sizes), "int32"), winner(x)))
+                    p.store(best, x, b.select(more, seen, best(x)))
+                with p.loop(last) as x:
+                    window = (*image, *row, x)
+                    inside, index = self.read(b, window, data, unravel(b, p.let(b.index(winner(x))), sizes))
+                    with p.when(inside):
+                        at = p.let(ravel(index[first:], out.shape[first:]))
+                        p.store(totals, at, totals(at) + b.cast(out_grad(*window), totals.dtype))
+            with p.loops(out.shape[first:-1]) as row, p.loop(out.shape[-1], kind="vectorized") as x:
+                at = ravel((*row, x), out.shape[first:])
+                p.store(out, (*image, *row, x), b.cast(totals(at), out.dtype))
 
-        def element(window: tuple, *taps: Element) -> Element:
-            inside, index = self.read(b, window, data, taps)
-            return b.guard(inside, lambda: data(*index), b.const(border(out.dtype), out.dtype))
-
-        def term(*taps: Element) -> Element:
-            covered, window = self.covering(b, i, taps, out_grad)
-            best = b.argmax(sizes, lambda *t: element(window, *t))
-            flat = sum((t * math.prod(sizes[d + 1 :]) for d, t in enumerate(taps)), b.index(0))
-            read = lambda: b.select(b.eq(best, flat), out_grad(*window), zero)
-            return b.guard(covered, read, zero)
-
-        return b.sum(sizes, term)
+    def element(self, b: ElementBuilder, window: Index, taps: Sequence[Element], data: Readable) -> Element:
+        """What a window sees at a tap."""
+        inside, index = self.read(b, window, data, taps)
+        return b.guard(inside, lambda: data(*index), b.const(border(data.dtype), data.dtype))
 
     @classmethod
     def samples(cls) -> list[Sample]:
