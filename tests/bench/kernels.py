@@ -19,7 +19,7 @@ import numpy as np
 
 TESTS = Path(__file__).parent.parent
 sys.path[:0] = [str(TESTS / "codegen"), str(TESTS)]
-from kernel_runner import Runner, aligned, bias_relu_residual, place  # noqa: E402
+from kernel_runner import Runner, aligned, bias_relu_residual, framed, place  # noqa: E402
 
 from relaylab.codegen import templates as T  # noqa: E402
 from relaylab.codegen.llvm.text import IRFunction, vector  # noqa: E402
@@ -104,13 +104,7 @@ def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: CpuTar
     out = MemoryView.dense((1, *((height - 1) // stride + 1,) * 2, oc))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
     spec = T.ConvSpec(
-        MemoryView.padded((1, height, height, ic), halo),
-        out,
-        (k, k),
-        (stride, stride),
-        (1, 1),
-        (k // 2,) * 2,
-        minimal=minimal,
+        framed((1, height, height, ic), halo), out, (k, k), (stride, stride), (1, 1), (k // 2,) * 2, minimal=minimal
     )
     (kernel,) = T.DIRECT.build(spec, target, bias_relu_residual(out)).kernels
     weights = T.DIRECT.pack(spec, target, np.random.randn(oc, ic, k, k).astype("f")).array()
@@ -121,7 +115,7 @@ def winograd_case(height: int, channels: int, m: int, target: CpuTarget):
     out = MemoryView.dense((1, height, height, channels))
     arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
     halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense(out.shape), *arguments))
-    spec = T.ConvSpec(MemoryView.padded(out.shape, halo), *arguments)
+    spec = T.ConvSpec(framed(out.shape, halo), *arguments)
     weights = T.MINIMAL[m].pack(spec, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
     return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels, spec.data, weights, out
 
@@ -130,13 +124,7 @@ def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuT
     out = MemoryView.dense((1, *((height - 1) // stride + 1,) * 2, channels))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
     spec = T.ConvSpec(
-        MemoryView.padded((1, height, height, channels), halo),
-        out,
-        (k, k),
-        (stride, stride),
-        (1, 1),
-        (k // 2,) * 2,
-        channels,
+        framed((1, height, height, channels), halo), out, (k, k), (stride, stride), (1, 1), (k // 2,) * 2, channels
     )
     weights = T.DEPTHWISE.pack(spec, target, np.random.randn(channels, 1, k, k).astype("f")).array()
     return T.DEPTHWISE.build(spec, target).kernels, spec.data, weights, out

@@ -11,6 +11,7 @@ from support.verifier import verify
 
 from relaylab.codegen.llvm.jit import compile_objects
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.kernels.views import Halo, laid_out
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, apply, cast, const
@@ -46,6 +47,11 @@ def aligned(count: int, dtype: str = "float32") -> np.ndarray:
         assert protect(ctypes.c_void_p(base.ctypes.data + whole), ctypes.c_size_t(PAGE), 0) == 0
     start = (whole - size) // 64 * 64
     return base[start : start + size].view(dtype)
+
+
+def framed(shape: tuple[int, ...], halo: Halo, dtype: str = "float32") -> MemoryView:
+    """The interior of a row-major buffer that has `halo` zero elements around each axis."""
+    return laid_out(shape, dtype, range(len(shape)), halo)
 
 
 def extent(view: MemoryView) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
+from kernel_runner import TARGETS, Runner, bias_relu_residual, framed, index_scale, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
@@ -73,9 +73,9 @@ def fit(halo, case, data_shape, out_shape, dtype, pitch, channels_first=False):
     """The spec with exactly the halo it needs; `pitch` makes the output a slice of a wider buffer."""
     out = MemoryView(dtype, out_shape, dense_strides((*out_shape[:-1], out_shape[-1] + pitch)), pitch // 2)
     bare = T.ConvSpec(MemoryView.dense(data_shape, dtype), out, *case[4:9])
-    data = MemoryView.padded(data_shape, halo(bare), dtype)
+    data = framed(data_shape, halo(bare), dtype)
     if channels_first:
-        first = MemoryView.padded(
+        first = framed(
             (data_shape[0], data_shape[-1], *data_shape[1:-1]), (data.halo[0], data.halo[-1], *data.halo[1:-1]), dtype
         )
         back = (0, *range(2, len(data_shape)), 1)

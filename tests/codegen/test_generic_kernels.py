@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_runner import framed
 from native_group import TARGETS, aligned, execute, run_native, single
 
 from relaylab.codegen.operations.generic import lower_group
@@ -269,10 +270,7 @@ def test_extremes_propagate_nan(isa):
 
 @pytest.mark.parametrize("isa", TARGETS)
 def test_views_with_halo_and_strides(isa):
-    inner, outer = (
-        MemoryView.padded((4, 5, 19), ((1, 1), (2, 1), (0, 0))),
-        MemoryView.padded((5, 4, 19), ((0, 0), (1, 2), (0, 0))),
-    )
+    inner, outer = (framed((4, 5, 19), ((1, 1), (2, 1), (0, 0))), framed((5, 4, 19), ((0, 0), (1, 2), (0, 0))))
     group = ProgramBuilder("test")
     x = group.read("in0", inner)
     out = OutSpec((5, 4, 19), "float32")

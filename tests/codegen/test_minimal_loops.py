@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, runnable_targets
+from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, framed, index_scale, runnable_targets
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView
@@ -33,7 +33,7 @@ def filtered(case: str) -> tuple[T.ConvSpec, int]:
     out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
     halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
-    return T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest), m
+    return T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest), m
 
 
 def filled(programs: tuple[LoopProgram, ...]) -> dict[str, np.ndarray]:
@@ -87,7 +87,7 @@ def halved(case: str) -> tuple[T.GemmSpec | T.ConvSpec, Problem]:
         product = T.GemmSpec(*(MemoryView.dense((1, *shape)) for shape in ((m, k), (k, n), (m, n))))
         return product, gemm_problem(product)
     h, w, ic, oc = map(int, case.split()[1:])
-    data, out = (MemoryView.padded((1, h, w, c), ((0, 0), (1, 1), (1, 2), (0, 0))) for c in (ic, oc))
+    data, out = (framed((1, h, w, c), ((0, 0), (1, 1), (1, 2), (0, 0))) for c in (ic, oc))
     image = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
     return image, conv_problem(image)
 

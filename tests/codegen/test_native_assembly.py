@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from kernel_runner import TARGETS, bias_relu_residual
+from kernel_runner import TARGETS, bias_relu_residual, framed
 
 from relaylab import relay
 from relaylab.codegen import templates as T
@@ -62,9 +62,7 @@ def gemm_kernel(m: int, n: int, k: int, target, packed: bool = True):
 def conv_kernel(size: int, ic: int, oc: int, k: int, stride: int, target, groups: int = 1):
     out = MemoryView.dense((1, *((size - 1) // stride + 1,) * 2, oc))
     halo = ((0, 0), (k // 2, k // 2), (k // 2, k // 2), (0, 0))
-    spec = T.ConvSpec(
-        MemoryView.padded((1, size, size, ic), halo), out, (k, k), (stride,) * 2, (1, 1), (k // 2,) * 2, groups
-    )
+    spec = T.ConvSpec(framed((1, size, size, ic), halo), out, (k, k), (stride,) * 2, (1, 1), (k // 2,) * 2, groups)
     family = T.DEPTHWISE if groups == ic else T.DIRECT
     return family.build(spec, target, bias_relu_residual(out)).kernels[0]
 
@@ -79,7 +77,7 @@ def winograd_kernel(m: int, target):
     out = MemoryView.dense((1, 14, 14, 48))
     rest = out, (3, 3), (1, 1), (1, 1), (1, 1)
     halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 14, 14, 48)), *rest))
-    spec = T.ConvSpec(MemoryView.padded((1, 14, 14, 48), halo), *rest)
+    spec = T.ConvSpec(framed((1, 14, 14, 48), halo), *rest)
     return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels[0]
 
 

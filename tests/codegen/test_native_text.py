@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runner import Runner, aligned, runnable_targets
+from kernel_runner import Runner, aligned, framed, runnable_targets
 from support.verifier import verify
 
 from relaylab.codegen.llvm.debug_lines import assembly_parts, with_debug_lines
 from relaylab.codegen.llvm.text import IRFunction, constant, literal_vector, tail_mask, vector
 from relaylab.codegen.llvm.jit import emit_assembly
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.isa.target import CpuTarget
 
 HOST = CpuTarget.host()
@@ -142,7 +142,7 @@ def test_debug_lines_reach_the_assembly():
 
 
 def test_views():
-    padded = MemoryView.padded((1, 4, 5, 3), ((0, 0), (1, 2), (1, 1), (0, 0)))
+    padded = framed((1, 4, 5, 3), ((0, 0), (1, 2), (1, 1), (0, 0)))
     assert padded.strides == (7 * 7 * 3, 21, 3, 1) and padded.offset == 24 and padded.halo_of(1) == (1, 2)
     assert padded.bytes == 60 * 4
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_runner import framed
 
 from relaylab import relay
 from relaylab.codegen import templates as T
@@ -59,7 +60,7 @@ def weights(kind: str) -> Packing:
     """16 MiB or more of weights, packed in the ways in which something is computed."""
     rng, target = np.random.default_rng(0), CpuTarget.parse("llvm -mcpu=x86-64-v4")
     if kind == "winograd":
-        data = MemoryView.padded((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        data = framed((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
         spec = T.ConvSpec(data, MemoryView.dense((1, 8, 8, 512)), (3, 3), (1, 1), (1, 1), (1, 1))
         return T.MINIMAL[4].pack(spec, target, rng.standard_normal((512, 512, 3, 3), "float32"))
     a, b, out = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
@@ -112,13 +113,13 @@ def test_layers_share_what_their_epilogues_do_not_change() -> None:
     """A transform of inputs and the products at its points are written once, wherever the results go."""
     shape = (1, 14, 14, 256)
     plain = T.ConvSpec(MemoryView.dense(shape), MemoryView.dense(shape), (3, 3), (1, 1), (1, 1), (1, 1))
-    data = MemoryView.padded(shape, T.MINIMAL[4].reads(plain))
+    data = framed(shape, T.MINIMAL[4].reads(plain))
     target = CpuTarget.host()
     made = [
         T.MINIMAL[4].build(replace(plain, data=data, out=out), target, epilogue).kernels
         for out, epilogue in (
             (plain.out, None),
-            (MemoryView.padded(shape, ((0, 0), (1, 1), (1, 1), (0, 0))), Epilogue(operands=("bias",), bias="bias")),
+            (framed(shape, ((0, 0), (1, 1), (1, 1), (0, 0))), Epilogue(operands=("bias",), bias="bias")),
         )
     ]
     assert [kernels[:2] for kernels in made] == [made[0][:2]] * 2 and len(made[0]) == 3

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from kernel_runner import framed
 
 from relaylab import relay
 from relaylab.codegen.inspection.control_flow import flows, outline
@@ -26,7 +27,7 @@ HOST = CpuTarget.host()
 
 def convolution(size: int, channels: int, kernel: int, out: int):
     pad = kernel // 2
-    data = MemoryView.padded((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    data = framed((1, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     result = MemoryView.dense((1, size, size, out))
     (kernel_,) = DIRECT.build(ConvSpec(data, result, (kernel,) * 2, (1, 1), (1, 1), (pad, pad)), HOST).kernels
     return kernel_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, bias_relu_residual, index_scale, place, runnable_targets, window
+from kernel_runner import TARGETS, Runner, bias_relu_residual, framed, index_scale, place, runnable_targets, window
 
 from relaylab import relay
 from relaylab.codegen import templates as T
@@ -121,7 +121,7 @@ def test_few_rows_are_one_block(target):
 def test_images_with_gaps_between_rows(case, target):
     n, h, w, ic, oc = case
     halo = ((0, 0), (1, 1), (1, 2), (0, 0))
-    data, out = MemoryView.padded((n, h, w, ic), halo), MemoryView.padded((n, h, w, oc), halo)
+    data, out = framed((n, h, w, ic), halo), framed((n, h, w, oc), halo)
     spec = T.ConvSpec(data, out, (1, 1), (1, 1), (1, 1), (0, 0))
     problem, rng = conv_problem(spec), np.random.default_rng(2)
     assert supports_strassen(problem, TARGETS[target]) == ""

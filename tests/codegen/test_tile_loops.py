@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, runnable_targets
+from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, framed, index_scale, runnable_targets
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
@@ -46,7 +46,7 @@ def product(batch: int, m: int, n: int, k: int, packed: bool = True, turned: boo
 
 def convolution(size: int, channels: int, kernel: int, out: int, stride: int = 1, groups: int = 1, batch: int = 1):
     pad, half = kernel // 2, (size - 1) // stride + 1
-    data = MemoryView.padded((batch, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    data = framed((batch, size, size, channels), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
     result = dense((batch, half, half, out))
     spec = ConvSpec(data, result, (kernel,) * 2, (stride,) * 2, (1, 1), (pad, pad), groups)
     return spec, only(DIRECT), lambda *at: contracted(spec, [conv_problem(spec)], *at)
@@ -54,7 +54,7 @@ def convolution(size: int, channels: int, kernel: int, out: int, stride: int = 1
 
 def transposed_convolution():
     plain = ConvSpec(dense((1, 4, 4, 5)), dense((1, 8, 8, 20)), (4, 4), (2, 2), (1, 1), (1, 1))
-    data = MemoryView.padded((1, 4, 4, 5), PHASES.reads(plain))
+    data = framed((1, 4, 4, 5), PHASES.reads(plain))
     spec = ConvSpec(data, plain.out, (4, 4), (2, 2), (1, 1), (1, 1))
     return spec, only(PHASES), lambda *at: contracted(spec, transpose_problems(spec, at[0]), *at)
 
@@ -64,7 +64,7 @@ def depthwise_convolution(space: tuple[int, ...], channels: int, kernel: int, st
     halo = ((0, 0), *[(pad, pad)] * rank, (0, 0))
     out = dense((1, *((n - 1) // stride + 1 for n in space), channels))
     same = ((kernel,) * rank, (stride,) * rank, (dilation,) * rank, (pad,) * rank)
-    spec = ConvSpec(MemoryView.padded((1, *space, channels), halo), out, *same, channels)
+    spec = ConvSpec(framed((1, *space, channels), halo), out, *same, channels)
     return spec, only(DEPTHWISE), lambda *at: depthwise_program(spec, *at)
 
 

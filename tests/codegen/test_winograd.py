@@ -7,7 +7,17 @@ from dataclasses import replace
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, aligned, bias_relu_residual, index_scale, place, runnable_targets, window
+from kernel_runner import (
+    TARGETS,
+    Runner,
+    aligned,
+    bias_relu_residual,
+    framed,
+    index_scale,
+    place,
+    runnable_targets,
+    window,
+)
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
@@ -31,7 +41,7 @@ def spec_of(case, m, pitch=0):
     out = MemoryView("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
     arguments = out, (3, 3), (1, 1), (1, 1), (pad, pad)
     halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments))
-    return T.ConvSpec(MemoryView.padded((n, h, w, ic), halo), *arguments)
+    return T.ConvSpec(framed((n, h, w, ic), halo), *arguments)
 
 
 def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
@@ -133,7 +143,7 @@ def phased(case, target, gap=0, splits=1):
     out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
     halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
-    spec = T.ConvSpec(MemoryView.padded((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
+    spec = T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
     x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
     made = T.MINIMAL[m].build(spec, TARGETS[target])
     sizes = dict(made.workspaces)

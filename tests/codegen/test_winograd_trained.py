@@ -8,7 +8,7 @@ from pathlib import Path
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, aligned, place, runnable_targets, window
+from kernel_runner import TARGETS, Runner, aligned, framed, place, runnable_targets, window
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView
@@ -34,7 +34,7 @@ def test_error_on_trained_weights(name, m):
         out = MemoryView.dense((1, 12, 12, w.shape[0]))
         arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
         halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments))
-        spec = T.ConvSpec(MemoryView.padded((1, 12, 12, w.shape[1]), halo), *arguments)
+        spec = T.ConvSpec(framed((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
         packed, result = T.MINIMAL[m].pack(spec, target, w.astype("f")).array(), place(out)
         made = T.MINIMAL[m].build(spec, target)

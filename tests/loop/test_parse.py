@@ -8,6 +8,7 @@ from schedule_cases import KERNELS, plain, random_schedule
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
+from relaylab.codegen.kernels.views import laid_out
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates import STRASSEN, ConvSpec, Epilogue, GemmSpec
 from relaylab.codegen.templates.product_family import contraction_program
@@ -60,7 +61,7 @@ def templates() -> dict[str, LoopProgram]:
     """Programs of every template, small."""
     gemm = GemmSpec(dense((1, 7, 6)), dense((1, 6, 20)), dense((1, 7, 20)))
     halves = GemmSpec(dense((1, 2, 2)), dense((1, 2, 32)), dense((1, 2, 32)))
-    padded = MemoryView.padded((1, 8, 8, 5), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    padded = laid_out((1, 8, 8, 5), "float32", range(4), ((0, 0), (1, 1), (1, 1), (0, 0)))
     depthwise = ConvSpec(padded, dense((1, 8, 8, 5)), (3, 3), (1, 1), (1, 1), (1, 1), 5)
     minimal = ConvSpec(padded, dense((1, 8, 8, 9)), (3, 3), (1, 1), (1, 1), (1, 1))
     none = Epilogue()

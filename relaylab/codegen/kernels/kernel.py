@@ -57,13 +57,6 @@ class MemoryView(BufferLayout):
         """A row-major view without gaps."""
         return MemoryView(dtype, tuple(shape), dense_strides(tuple(shape)))
 
-    @staticmethod
-    def padded(shape: tuple[int, ...], halo: tuple[tuple[int, int], ...], dtype: str = "float32") -> MemoryView:
-        """The interior of a row-major buffer that has `halo` zero elements around each axis."""
-        strides = dense_strides(tuple(n + before + after for n, (before, after) in zip(shape, halo)))
-        offset = sum(before * step for (before, _), step in zip(halo, strides))
-        return MemoryView(dtype, tuple(shape), strides, offset, tuple(halo))
-
     @property
     def size(self) -> int:
         """The number of logical elements."""
