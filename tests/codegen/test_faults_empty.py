@@ -30,6 +30,7 @@ OTHERS = [
     ("nn.batch_matmul(%a, %b, transpose_b=True)", (0, 4, 3), (0, 5, 3)),
     ("nn.batch_matmul(%a, %b, transpose_b=True)", (2, 4, 0), (2, 5, 0)),
     (CONV, (0, 3, 8, 8), (4, 3, 3, 3)), (CONV, (1, 0, 8, 8), (4, 0, 3, 3)), (CONV, (1, 3, 8, 8), (0, 3, 3, 3)),
+    (CONV.replace("(%a", "(add(%a, 1f)"), (3, 1, 16, 0), (8, 1, 1, 1)), (CONV, (2, 5, 0, 0), (4, 5, 2, 2)),
     (CONV, (0, 128, 8, 8), (128, 128, 3, 3)), (CONV[:-1] + ", groups=32)", (0, 32, 8, 8), (32, 1, 3, 3)),
     ("nn.conv2d_transpose(%a, %b)", (0, 3, 8, 8), (4, 3, 3, 3)),
     ("nn.max_pool2d(%a, pool_size=[2, 2], strides=[2, 2])", (0, 3, 8, 8)),

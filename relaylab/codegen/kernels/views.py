@@ -25,7 +25,7 @@ def laid_out(shape: Sequence[int], dtype: str, order: Sequence[int], halo: Halo 
 
 def span_bytes(view: MemoryView) -> int:
     """Bytes of a buffer that holds the view with its halo."""
-    if 0 in view.shape:
+    if any(n == 0 and not any(view.halo_of(axis)) for axis, n in enumerate(view.shape)):
         return 0
     last = sum((n - 1 + view.halo_of(axis)[1]) * s for axis, (n, s) in enumerate(zip(view.shape, view.strides)))
     return (view.offset + last + 1) * view.itemsize
