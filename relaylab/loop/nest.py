@@ -162,12 +162,11 @@ class _Builder:
         """The parallel loop with everything in it."""
         axis, vector = self.region.axes[0], self.vector_axis()
         body = self._inside(self.region.roots, 1, vector)
-        kind = "vectorized" if axis is vector else "serial"
+        if axis is not vector:
+            return LoopNest(For(axis, "serial", body))
         block = 4 * LANES
         grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1) // block, 1) * block
-        return LoopNest(
-            For(axis, kind, body, self._unroll(axis, self.region.roots)), grain if kind == "vectorized" else 1
-        )
+        return LoopNest(For(axis, "vectorized", body, self._unroll(axis, self.region.roots)), grain)
 
     def vector_axis(self) -> Axis | None:
         """The axis that the stores are vectorised along; None if their reductions are vectorised instead."""

@@ -376,9 +376,9 @@ class _Reader:
             stop = self.expressions.read(line, INDEX)
         grain = line.whole("a grain", 1, MOST) if parallel and line.takes("by") else 1
         kind = next((k for k in ("vectorized", "unrolled") if line.takes(k)), "serial")
-        unroll = 1
-        if kind == "vectorized" and line.next.text[:1] == "x" and line.next.text[1:].isdecimal():
-            unroll = int(line.take().text[1:][:9])
+        times, unroll = line.next.text, 1
+        if kind == "vectorized" and times[:1] == "x" and times[1:].isdecimal() and int(times[1:10]):
+            unroll = int(line.take().text[1:10])
         line.expect(":", "a loop is `for i in 8:`, `for i in 8 to n:`, `... unrolled:`, `... vectorized x4:`")
         if stop is not None and (kind != "serial" or parallel):
             raise line.error("only a serial loop can end before all its turns", place)

@@ -156,6 +156,7 @@ WRONG = {
     BODY + "s += 1f": "3:5 there is no register `s`",
     BODY + "for for in 3:": "3:9 a word of the language",
     BODY + "for j in 3 to 2 vectorized:": "3:16 only a serial loop",
+    BODY + "for j in 3 vectorized x0:": "3:27 expected `:`, found `x0`",
     BODY + "for j in 4 vectorized:\n      for k in 2 vectorized:": "4:11 cannot both be lanes",
     BODY + "y[i] = x[i + 1]": "3:5 not proven to stay in its buffer: `x` of extent 8 at i + 1 (1 .. 8)",
     BODY + "y[i - 1] = x[i]": "3:5 not proven to stay in its buffer: `y`",

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from schedule_cases import KERNELS, check_random, plain
 
+from relaylab.loop import OutSpec
 from relaylab.loop.parse import parse
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.run import run
 from relaylab.loop.schedule import PRIMITIVES, Schedule
 from relaylab.loop.verify import unproven
@@ -183,6 +185,20 @@ def test_what_steps_gave_is_taken_when_it_is_typed(name):
     typed = Schedule.parse(str(after)).apply(program)
     assert str(typed) == str(after)
     np.testing.assert_allclose(results(typed, arrays, want), want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_picked_loop_around_lanes_is_unrolled_as_any_other():
+    """It said that it was several vectors side by side, which no text may say of it."""
+    group = ProgramBuilder("rows")
+    x, y = (group.read(f"in{k}", BufferLayout.dense(shape, "float32")) for k, shape in enumerate([(155, 5), (5,)]))
+    out = OutSpec((155, 5), "float32")
+    group.write(
+        "out0",
+        group.compute(out, lambda b, out, i, x, y: x(*i) + y(i[1]), [x, y]),
+        BufferLayout.dense(out.shape, out.dtype),
+    )
+    unrolled = str(Schedule.parse("unroll i0").apply(group.program()))
+    assert "parallel i0 in 155 unrolled:" in unrolled and str(parse(unrolled)) == unrolled
 
 
 def test_every_primitive_says_what_it_is():
