@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_runner import TARGETS as KNOWN
+from kernel_runner import Runner, aligned, runnable_targets
 from native_group import TARGETS, run_native, single
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.loop import OutSpec
+from relaylab.loop.parse import parse
 from relaylab.loop.program_builder import ProgramBuilder
+from relaylab.loop.run import run
 
 CASES = [
     ((128, 48), (1, 0), "float32"),
@@ -54,6 +58,30 @@ def test_squares_are_transposed_in_registers() -> None:
     _, group, _ = transposed((128, 48), (1, 0), "float32")
     text = lower_program(group.program(), CpuTarget.parse("llvm -mcpu=x86-64-v4")).text
     assert "gather" not in text and text.count("shufflevector") > 32
+
+
+PLACES = {
+    "a quotient and a remainder": ("q * 33 + c", "q * 64 + c // 3 * 8 + c % 3"),
+    "a remainder": ("q * 33 + c", "q * 64 + c % 7"),
+    "where it is stored": ("q * 8 + c % 7", "c * 9 + q"),
+}
+
+
+@pytest.mark.parametrize("isa", runnable_targets())
+@pytest.mark.parametrize("case", PLACES)
+def test_two_neighbours_do_not_tell_of_the_next(case: str, isa: str) -> None:
+    """Rows of which only the first elements follow each other were read and written as if all did."""
+    to, at = PLACES[case]
+    program = parse(
+        "kernel copy(x: in0 float32[600], y: out0 float32[300])\n  parallel once in 1:\n    for q in 9 vectorized:\n"
+        f"      for c in 8:\n        y[{to}] = x[{at}]"
+    )
+    given = {"in0": aligned(600), "out0": aligned(300)}
+    given["in0"][:] = np.arange(600)
+    memory = {tensor: given[role].copy() for role, tensor in program.buffers}
+    run(program, memory)
+    Runner(lower_program(program, KNOWN[isa]), KNOWN[isa]).run(given)
+    np.testing.assert_array_equal(given["out0"], memory[program.buffers[1][1]])
 
 
 def test_an_axis_that_is_one_square_leaves_work_items_to_the_next() -> None:

@@ -283,13 +283,17 @@ class _Lowering:
 
     def _neighbours(self, address: ScalarExpr, turns: Sequence[VectorContext]) -> Ramp | None:
         """The first turn's addresses, if lanes are evenly apart and each turn is one element after the one before."""
-        # Two turns tell of all: an address that is linear in the loop's axis has the same difference everywhere,
-        # and one that is not (a quotient, a remainder) is no Ramp. What the probe computes is symbolic,
-        # or found again later.
-        first, second = (self.emitter.lane(address, turn) for turn in turns[:2])
-        if not isinstance(first, Ramp) or not isinstance(second, Ramp) or first.step != second.step:
-            return None
-        return first if self.f.sub(second.base, first.base) == 1 else None
+        # Of a quotient or remainder any two turns may be neighbours, and the next two not. What this computes is
+        # symbolic, or found again later.
+        found = list[Ramp]()
+        for turn in turns:
+            here = self.emitter.lane(address, turn)
+            if not isinstance(here, Ramp) or found and here.step != found[0].step:
+                return None
+            if found and self.f.sub(here.base, found[-1].base) != 1:
+                return None
+            found.append(here)
+        return found[0]
 
     def _register(self, local: Local, at: VectorContext) -> Value:
         """An accumulator as one value: in all lanes where there are several."""
