@@ -1,14 +1,18 @@
 """NaN and infinities through every kind of kernel: they come out where the interpreter has them, and nowhere else.
 
 Exceptions, by design: minimal filtering and Strassen's products spread them over the tile they are in, and an infinite
-weight of a transposed convolution meets the zeros between the elements of its input.
+weight of a transposed convolution meets the zeros around its input.
 """
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from fault_programs import TARGETS, alike, compiled, poisoned, program
+
+from relaylab import relay
 
 pytestmark = pytest.mark.slow
 
@@ -136,3 +140,21 @@ def test_the_fast_algorithms_lose_no_nan(size: int, kernel: int) -> None:
     w, pad = np.ones((128, 128, kernel, kernel), "float32"), kernel // 2
     (got,) = compiled(program(f"nn.conv2d(%a, %b, padding=[{pad}, {pad}, {pad}, {pad}])", x, w), x, w)
     assert np.isnan(got[:, :, 3 - pad : 4 + pad, 4 - pad : 5 + pad]).all()
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_what_a_sparse_weight_does_not_store_meets_no_nan(layout: str) -> None:
+    data = np.arange(60, dtype="float32").reshape((1, 4, 5, 3) if layout == "NHWC" else (1, 3, 4, 5))
+    data.flat[17], data.flat[40] = np.nan, np.inf
+    weight = np.array([1, -2, 0.5], "float32"), np.array([3, 14, 20], "int32"), np.array([0, 2, 3], "int32")
+    alike(f'nn.sparse_conv2d(%a, %b, %c, %d, layout="{layout}", kernel_size=3)', data, *weight)
+
+
+def test_infinite_weights_of_minimal_filtering_are_no_warning() -> None:
+    x, w = np.ones((1, 64, 12, 12), "float32"), np.ones((64, 64, 3, 3), "float32")
+    w[3, 5, 1, 1], w[4, 6, 0, 2] = np.inf, -np.inf
+    mod = program("nn.conv2d(%a, %b, padding=[1, 1, 1, 1])", x, w)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lib = relay.build(mod, "llvm", params={"b": w})
+    assert "winograd" in lib.summary()

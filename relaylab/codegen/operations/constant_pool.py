@@ -69,7 +69,8 @@ class ConstantPool:
 
     def _write(self, key: tuple, packing: Packing) -> int:
         start = self.offsets[key]
-        packing.write(self.memory[start : start + packing.nbytes].view(packing.dtype))
+        with np.errstate(all="ignore"):  # sums of infinite weights are what they are
+            packing.write(self.memory[start : start + packing.nbytes].view(packing.dtype))
         return packing.nbytes
 
     def _make_room(self) -> None:

@@ -7,6 +7,7 @@ A matrix in CSR form is (data, indices, indptr): row r has the values data[indpt
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,16 +47,25 @@ def parts(matrix: Any) -> tuple[Any, Any, Any]:
 
 def dense(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> np.ndarray:
     """The whole matrix."""
-    block = data.shape[1:] or (1, 1)
-    blocks = data.reshape(len(data), *block)
-    out = np.zeros(((len(indptr) - 1) * block[0], columns), data.dtype)
+    rows = (len(indptr) - 1) * (data.shape[1:] or (1, 1))[0]
+    out = np.zeros((rows, columns), data.dtype)
+    for at, block in stored(data, indices, indptr, columns):
+        out[at] += block
+    return out
+
+
+def stored(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int
+) -> Iterator[tuple[tuple[slice, slice], np.ndarray]]:
+    """The blocks that are stored, each with its place in the whole matrix."""
+    height, width = data.shape[1:] or (1, 1)
+    blocks = data.reshape(len(data), height, width)
     for r in range(len(indptr) - 1):
         for k in range(int(indptr[r]), int(indptr[r + 1])):
             c = int(indices[k])
-            if not 0 <= c < columns // block[1]:
+            if not 0 <= c < columns // width:
                 raise IndexError(f"block {c} of row {r} is outside the {columns} columns")
-            out[r * block[0] : (r + 1) * block[0], c * block[1] : (c + 1) * block[1]] += blocks[k]
-    return out
+            yield (slice(r * height, (r + 1) * height), slice(c * width, (c + 1) * width)), blocks[k]
 
 
 def entry(b: ElementBuilder, data: Readable, indices: Readable, indptr: Readable, r: Element, c: Element) -> Element:
@@ -284,14 +294,15 @@ class sparse_conv2d(OutElementwiseFusable):
         k, nchw = self.kernel_size, self.layout == "NCHW"
         x = dense_data if nchw else dense_data.transpose(0, 3, 1, 2)
         data, indices, indptr = sparse
-        weight = dense(data, indices, indptr, x.shape[1] * k * k)
-        pixels = (x.shape[0], *x.shape[2:])
-        columns = np.zeros((math.prod(pixels), weight.shape[1]))
+        pixels, rows = (x.shape[0], *x.shape[2:]), (len(indptr) - 1) * (data.shape[1:] or (1,))[0]
+        columns, out = np.zeros((math.prod(pixels), x.shape[1] * k * k)), np.zeros((math.prod(pixels), rows))
         if x.size:
             padded = np.pad(x, ((0, 0), (0, 0), (k // 2, k // 2), (k // 2, k // 2)))
             windows = np.lib.stride_tricks.sliding_window_view(padded, (k, k), axis=(2, 3))
             columns = np.einsum("nchwyx->nhwcyx" if nchw else "nchwyx->nhwyxc", windows).reshape(columns.shape)
-        out = (columns @ weight.T).reshape(*pixels, weight.shape[0])
+        for (channels, taps), block in stored(data, indices, indptr, columns.shape[1]):  # no others meet a NaN
+            out[:, channels] += columns[:, taps] @ block.T
+        out = out.reshape(*pixels, rows)
         return (out.transpose(0, 3, 1, 2) if nchw else out).astype(dense_data.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
