@@ -144,21 +144,21 @@ def _meeting(runs: Sequence[Sequence[Array]], outside: Sequence[int]) -> list[li
     turns is at least and at most. A run is the address, the turns of loops outside and those of moving loops."""
     if not all(run[0].size for run in runs):
         return []
-    low, high = (int(f(f(run[0]) for run in runs)) for f in (min, max))
-    size = (high - low + 1) * math.prod(outside)
-    if size > MOST_LISTED:
+    low, high = min(int(run[0].min()) for run in runs), max(int(run[0].max()) for run in runs)
+    size, moving = (high - low + 1) * math.prod(outside), len(runs[0]) - 1 - len(outside)
+    if size > MOST_LISTED or 9**moving > FAR:
         return None
     keys: list[Array] = []
     for run in runs:
         around = np.ravel_multi_index(tuple(run[1 : 1 + len(outside)]), tuple(outside)) if outside else 0
         keys.append(around * (high - low + 1) + run[0] - low)
     meet = np.logical_and(*(np.bincount(key, minlength=size) > 0 for key in keys))
-    codes = np.zeros((np.count_nonzero(meet), 0), "int8")
+    codes = np.zeros(np.count_nonzero(meet), "int64")  # rows would take seconds to sort
     for one, other in zip(*(run[1 + len(outside) :] for run in runs)):
         ends = [[_by_place(f, k, v, size)[meet] for f in (np.minimum, np.maximum)] for k, v in zip(keys, (one, other))]
-        signs = np.sign(ends[1][0] - ends[0][1]), np.sign(ends[1][1] - ends[0][0])
-        codes = np.column_stack((codes, *signs)).astype("int8")
-    return np.unique(codes, axis=0).tolist()
+        for difference in (ends[1][0] - ends[0][1], ends[1][1] - ends[0][0]):
+            codes = codes * 3 + np.sign(difference) + 1
+    return [[int(code) // 3**k % 3 - 1 for k in reversed(range(2 * moving))] for code in np.unique(codes)]
 
 
 def _by_place(least: np.ufunc, keys: Array, turns: Array, size: int) -> Array:
