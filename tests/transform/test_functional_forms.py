@@ -169,6 +169,31 @@ def @main(%x: float32) -> float32 { let %g = @which(%x); %g(%x) }"""
     assert value(transform.LazyGradientInit()(mod), 3.0) == value(mod, 3.0) == np.tanh(np.float32(3))
 
 
+def test_what_gives_a_function_is_computed_once():
+    """An argument of a function type went into the lambda around it: its effects came at each call, or never."""
+    text = """def @twice(%f: fn (int32) -> int32, %x: int32) -> int32 { %f(%f(%x)) }
+def @main(%x: int32) -> (int32, int32) {
+  let %n = ref(0);
+  let %y = @twice({ let %_ = ref_write(%n, ref_read(%n) + 1); fn (%v: int32) { %v + %x } }, 1);
+  (%y, ref_read(%n))
+}"""
+    lazy = transform.LazyGradientInit()(relay.fromtext(HEAD + text))
+    got = relay.create_executor("debug", mod=lazy).evaluate()(np.int32(5))
+    assert [int(v.numpy()) for v in got] == [11, 1]
+
+
+def test_lazy_gradients_take_generic_functions_in_place():
+    """EtaExpand writes the function of the module that is called as a lambda with type variables."""
+    mod = relay.fromtext(
+        HEAD
+        + """def @all[A](%f: fn (A) -> bool, %x: A) -> fn (A) -> bool { fn (%y: A) { %f(%x) } }
+def @main(%x: int32) -> bool { let %g = @all(fn (%v: int32) { %v < 3 }, %x); %g(%x) }"""
+    )
+    expand = transform.EtaExpand(expand_constructor=True, expand_global_var=True)
+    for after in (transform.LazyGradientInit()(mod), transform.LazyGradientInit()(expand(mod))):
+        assert bool(relay.create_executor("debug", mod=after).evaluate()(np.int32(2)).numpy())
+
+
 def test_zeros_of_a_gradient_are_not_added():
     x = relay.var("x", shape=(3,))
     grad = transform.gradient(run_infer_type(relay.Function([x], relay.zeros_like(x) + x * x)))

@@ -6,7 +6,7 @@ products of cells know zeros and ones; other operators read their arguments. Fro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from relaylab.ir.adt import Clause, Constructor, Match, map_pattern, pattern_vars
@@ -51,9 +51,11 @@ class _Cells:
             case TupleType(fields=(_, *_)):
                 return Tuple([self.into(TupleGetItem(value, i), f) for i, f in enumerate(t.fields)])
             case FuncType():
-                params = [Var(f"x{i}", self.type(p)) for i, p in enumerate(t.arg_types)]
+                params = [_param(i, self.type(p), t) for i, p in enumerate(t.arg_types)]
                 args = [self.out_of(v, p) for v, p in zip(params, t.arg_types)]
-                return Function(params, self.into(Call(value, args), t.ret_type), None, t.type_params)
+                return _wrapped(
+                    value, lambda f: Function(params, self.into(Call(f, args), t.ret_type), None, t.type_params)
+                )
             case _:
                 return self._same(value, t)
 
@@ -65,9 +67,11 @@ class _Cells:
             case TupleType(fields=(_, *_)):
                 return Tuple([self.out_of(TupleGetItem(value, i), f) for i, f in enumerate(t.fields)])
             case FuncType():
-                params = [Var(f"x{i}", p) for i, p in enumerate(t.arg_types)]
+                params = [_param(i, p, t) for i, p in enumerate(t.arg_types)]
                 args = [self.into(v, p) for v, p in zip(params, t.arg_types)]
-                return Function(params, self.out_of(Call(value, args), t.ret_type), None, t.type_params)
+                return _wrapped(
+                    value, lambda f: Function(params, self.out_of(Call(f, args), t.ret_type), None, t.type_params)
+                )
             case _:
                 return self._same(value, t)
 
@@ -79,6 +83,23 @@ class _Cells:
                 help="LazyGradientInit keeps references to tensors within one function",
             )
         return value
+
+
+def _generic(t: Type, known: tuple[TypeVar, ...] = ()) -> bool:
+    return any(isinstance(part, TypeVar) and part not in known for part in type_leaves(t))
+
+
+def _param(i: int, t: Type, of: FuncType) -> Var:
+    """A parameter of a function of the type `of`; what stands for type variables of others is inferred."""
+    return Var(f"x{i}", None if _generic(t, of.type_params) else t)
+
+
+def _wrapped(value: Expr, wrap: Callable[[Expr], Expr]) -> Expr:
+    """A function around a function value, which is computed before it, not at each of its calls."""
+    if isinstance(value, (Var, GlobalVar, Constructor, Op, Function)):
+        return wrap(value)
+    name = Var("f")
+    return Let(name, value, wrap(name))
 
 
 class _Lazy:
@@ -154,10 +175,11 @@ class _Lazy:
         known = type_of(old.op)
         if not isinstance(known, FuncType) or not known.type_params:
             return Call(new.op, new.args, new.attrs, (), span=new.span)
-        generic = [any(isinstance(p, TypeVar) for p in type_leaves(t)) for t in (*known.arg_types, known.ret_type)]
-        args = [self.cells.out_of(a, t) if g else a for a, t, g in zip(new.args, types, generic)]
+        into, out_of = self.cells.into, self.cells.out_of
+        declared = zip(new.args, types, known.arg_types)
+        args = [into(out_of(a, t), p) if _generic(p) else a for a, t, p in declared]
         made = Call(new.op, args, new.attrs, new.type_args, span=new.span)
-        return self.cells.into(made, type_of(old)) if generic[-1] else made
+        return into(out_of(made, known.ret_type), type_of(old)) if _generic(known.ret_type) else made
 
     def _sum(self, new: Call, old: Call, name: str) -> Expr:
         t = cast(Type, type_of(old))
