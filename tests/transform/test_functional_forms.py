@@ -55,6 +55,18 @@ def @main(%a: float32) -> float32 { %0 = fn [A](%x: A) -> A { %x }; @apply(%0, (
   let %g = fn (%z: float32) -> float32 { let %u = ref_write(%r, %z * ref_read(%r)); ref_read(%r) };
   %g(2f) + %g(%a)
 }""",
+    "one name in two branches": """def @main(%a: float32) -> float32 {
+  let %y = if (%a < 4f) { %a } else { 1f };
+  let %z = if (%a < %y) { %y } else { %a };
+  if (%a < 0f) { %a } else { %y * 10f + %z }
+}""",
+    "no function of a type": f"""{LIST}
+def @length[A](%l: List[A]) -> int32 {{ match (%l) {{ Cons(_, %t) => {{ 1 + @length(%t) }}, Nil => {{ 0 }} }} }}
+def @main(%a: float32) -> float32 {{
+  let %none: List[fn (float32, fn (float32) -> float32) -> float32] = Nil;
+  let %same = %none;
+  match (%same) {{ Cons(%f, _) => {{ %f(%a, fn (%x: float32) {{ %x }}) }}, Nil => {{ %a }} }}
+}}""",
 }
 
 
@@ -148,7 +160,15 @@ def test_what_stays_higher_order_is_refused(text):
     mod = transform.InferType()(relay.fromtext(HEAD + text))
     with pytest.raises(RelayValueError) as caught:
         transform.Defunctionalization(mod["main"], mod)
-    assert caught.value.code == "defunctionalize.refused" and caught.value.help
+    assert caught.value.code in ("defunctionalize.refused", "pass.data-with-functions") and caught.value.help
+
+
+def test_data_that_is_declared_to_hold_functions_has_no_continuations():
+    text = """type Box { Make(fn (float32) -> float32) }
+def @main(%x: float32) -> float32 { match (Make(fn (%y: float32) { %x })) { Make(%f) => { %f(1f) } } }"""
+    mod = transform.InferType()(relay.fromtext(HEAD + text))
+    with pytest.raises(RelayValueError, match="the constructor Make is declared to hold a function"):
+        transform.to_cps(mod["main"], mod)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

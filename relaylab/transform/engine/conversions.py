@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relaylab.ir.expr import Function, GlobalVar
+from relaylab.ir.adt import Constructor, Match, PatternConstructor, patterns
+from relaylab.ir.expr import Call, Function, GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import GlobalVarSupply
+from relaylab.ir.types import FuncType, type_leaves
+from relaylab.ir.visit import walk
+from relaylab.support.errors import RelayValueError
+
+
+def refuse_data_with_functions(func: Function) -> None:
+    """Refuses data types that are declared to hold functions, whose declarations stay (`List[fn …]` is none)."""
+    nodes = list(walk((func,)))
+    made = [n.op for n in nodes if isinstance(n, Call)]
+    taken = [p for n in nodes if isinstance(n, Match) for c in n.clauses for p in patterns(c.lhs)]
+    for ctor in (*made, *(p.constructor for p in taken if isinstance(p, PatternConstructor))):
+        if isinstance(ctor, Constructor) and any(isinstance(p, FuncType) for t in ctor.inputs for p in type_leaves(t)):
+            raise RelayValueError(
+                f"the constructor {ctor.name_hint} is declared to hold a function",
+                code="pass.data-with-functions",
+                help="give the data type a parameter",
+            )
 
 
 class Conversions:

@@ -34,6 +34,7 @@ from relaylab.ir.types import (
 from relaylab.ir.visit import walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
+from relaylab.transform.engine.conversions import refuse_data_with_functions
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.renewal import as_function, renewed, rewrite_function
@@ -242,10 +243,14 @@ class _Closures:
 
     def define(self) -> None:
         """Put the data types and the functions that apply them into the module."""
-        for kind in self.kinds.values():
+        applied: list[Function] = []
+        for kind in (waiting := list(self.kinds.values())):
+            applied.append(self._apply(kind))  # which may speak of types of functions that no program makes
+            waiting += list(self.kinds.values())[len(waiting) :]
+        for kind in waiting:
             self.mod[kind.header] = TypeData(kind.header, (), [item.constructor for item in kind.lambdas])
-        for kind in self.kinds.values():
-            self.mod[kind.apply] = self._apply(kind)
+        for kind, func in zip(waiting, applied):
+            self.mod[kind.apply] = func
 
     def _apply(self, kind: _Kind) -> Function:
         given = Var("f", kind.stands_for)
@@ -257,10 +262,9 @@ class _Closures:
             if own is not None:
                 binds[own] = given
             clauses.append(Clause(PatternConstructor(constructor, map(PatternVar, inner)), renewed(func.body, binds)))
-        if not clauses:
-            help = "pass a function, or leave the parameter out"
-            raise _refused(f"no function of the type {kind.typ} is ever made", help)
-        return Function((given, *args), Match(given, clauses), self.type(kind.typ.ret_type))
+        # where no lambda has the type there is no value to call this with
+        body = Match(given, clauses) if clauses else Call(kind.apply, (given, *args))
+        return Function((given, *args), body, self.type(kind.typ.ret_type))
 
 
 def _check_first_order(func: Function) -> None:
@@ -270,16 +274,6 @@ def _check_first_order(func: Function) -> None:
             "a function that takes or returns functions, or has type parameters, cannot be made first-order alone",
             "defunctionalize one that calls it with what it needs",
         )
-
-
-def _check_data(mod: IRModule, funcs: list[Function]) -> None:
-    """Refuses data types that are declared to hold functions (`List[fn …]` is none)."""
-    used = {n.op for f in funcs for n in walk((f,)) if isinstance(n, Call)}
-    for ctor in used:
-        if isinstance(ctor, Constructor) and any(_is_function(p) for t in ctor.inputs for p in type_leaves(t)):
-            raise _refused(
-                f"the constructor {ctor.name_hint} is declared to hold a function", "give the data type a parameter"
-            )
 
 
 @checked
@@ -298,7 +292,8 @@ def Defunctionalization(func: Function, mod: IRModule) -> Function:
     known.functions.update(copies.made)
     made = {gv: typed(f, known) for gv, f in copies.made.items()}
     plain = typed(plain, known)
-    _check_data(mod, [plain, *made.values()])
+    for callee in (plain, *made.values()):
+        refuse_data_with_functions(callee)
     closures = _Closures(mod, copies.supply)
     converted = {gv: closures.function(f) for gv, f in made.items()}
     result = closures.function(plain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from relaylab.ir.adt import Clause, Constructor, Match
+from relaylab.ir.adt import Clause, Constructor, Match, map_pattern
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, If, Let, Var
 from relaylab.ir.free import bound_by
@@ -18,7 +18,7 @@ from relaylab.ir.types import FuncType, Type, TypeVar, map_type, substitute_type
 from relaylab.ir.visit import children, let_chain, rebuild, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
-from relaylab.transform.engine.conversions import Conversions
+from relaylab.transform.engine.conversions import Conversions, refuse_data_with_functions
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.normal_forms.blocks import name_values
 from relaylab.transform.normal_forms.eta_expand import with_lambdas
@@ -55,17 +55,18 @@ class _Converter:
     def __init__(self, func: Function, known: _Globals):
         self.globals, self.answer = known, TypeVar("answer")
         self.func = typed(name_values(with_lambdas(func, known.mod)), known.mod)
+        refuse_data_with_functions(self.func)
         self.vars: dict[Expr, Var] = {}
         self.k: dict[Expr, Var] = {}
-        self.built: dict[Expr, Expr] = {}
+        self.built: dict[_Block, Expr] = {}
 
     def run(self) -> Function:
         for var in {v: None for n in walk((self.func,)) for v in bound_by(n)}:
             t = type_of(var)
             self.vars[var] = var if t is None or (new := cps_type(t, self.answer)) is t else Var(var.name_hint, new)
         blocks = self._blocks()
-        for body, k in reversed(blocks):
-            self.built[body] = self._block(body, k)
+        for block in reversed(blocks):
+            self.built[block] = self._block(*block)
         made = self._function(self.func)
         return FunctionWithFields(made, ty_params=(*self.func.type_params, self.answer))
 
@@ -118,12 +119,11 @@ class _Converter:
     def _serious(self, value: Expr, k: Expr) -> Expr:
         match value:
             case If():
-                return If(self._simple(value.cond), self.built[value.true_branch], self.built[value.false_branch])
+                return If(self._simple(value.cond), *(self.built[_Block(b, self.k[value])] for b in _branches(value)))
             case Match():
-                clauses = (Clause(c.lhs, self.built[c.rhs]) for c in value.clauses)
-                renamed = rebuild(value, [self.vars.get(p, p) for p in children(value)])
-                lhs = (c.lhs for c in renamed.clauses) if isinstance(renamed, Match) else ()
-                clauses = [Clause(p, c.rhs) for p, c in zip(lhs, clauses)]
+                built = [self.built[_Block(b, self.k[value])] for b in _branches(value)]
+                patterns = (map_pattern(c.lhs, lambda v: self.vars[v]) for c in value.clauses)
+                clauses = [Clause(p, b) for p, b in zip(patterns, built)]
                 return Match(self._simple(value.data), clauses, value.complete)
             case _:
                 return self._call(value, k)
@@ -142,14 +142,14 @@ class _Converter:
     def _value(self, value: Expr) -> Expr:
         if isinstance(value, Function):
             return self._kernel(value) if _foreign(value) else self._function(value)
-        new = rebuild(value, [self._simple(c) for c in children(value)])
+        new = rebuild(self._simple(value), [self._simple(c) for c in children(value)])
         if isinstance(new, Call) and new.type_args:
             return Call(new.op, new.args, new.attrs, [cps_type(t, self.answer) for t in new.type_args])
         return new
 
     def _function(self, func: Function) -> Function:
-        params = [self.vars[p] for p in func.params]
-        return Function((*params, self.k[func]), self.built[func.body], self.answer, func.type_params, func.attrs)
+        params, k = [self.vars[p] for p in func.params], self.k[func]
+        return Function((*params, k), self.built[_Block(func.body, k)], self.answer, func.type_params, func.attrs)
 
     def _kernel(self, func: Function) -> Function:
         """A function around a kernel, which knows no continuations."""
@@ -173,7 +173,7 @@ def to_cps(func: Function, mod: IRModule | None = None) -> Function:
     """A function in continuation-passing style: it takes a function `k` more, and returns what `k` makes of its result.
 
     The functions of `mod` that it calls are converted too, and put into `mod` under their names with `_cps`. Raises
-    `DiagnosticError` for a program that has no types.
+    `DiagnosticError` for a program that has no types, `RelayValueError` if a data type is declared to hold functions.
     """
     known = _Globals(IRModule() if mod is None else mod, "cps")
     made = _Converter(func, known).run()
