@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import relaylab.text  # noqa: F401
 from relaylab.interp import Interpreter
-from relaylab.ir import IRModule
+from relaylab.ir import OPERATORS, IRModule
+from relaylab.op.custom import register, register_compute, register_gradient, register_stateful
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import create, gradient
 
@@ -89,6 +91,33 @@ def test_what_has_no_gradient_is_named() -> None:
     branch = IRModule.from_text(f'#[version = "0.0.5"]\ndef @main({M}, %c: bool) {{ if (%c) {{ %x }} else {{ %x }} }}')
     with pytest.raises(RelayValueError, match="gradient of an If is not defined"):
         gradient(create("InferType")(branch)["main"], mode="first_order")
+
+
+@pytest.fixture
+def tick() -> Iterator[list[float]]:
+    """An operator with an effect: it notes what it is given."""
+    noted: list[float] = []
+    made = register("test.tick")
+    made.set_num_inputs(1)
+    made.add_argument("data", "Tensor", "what is noted")
+    made.add_type_rel("Identity")
+    register_stateful("test.tick", True)
+    register_compute("test.tick", lambda attrs, inputs, out: [noted.append(float(inputs[0])) or inputs[0]])
+    register_gradient("test.tick", lambda call, grad: [grad])
+    yield noted
+    OPERATORS.remove("test.tick")
+
+
+def test_effects_keep_their_order(tick: list[float]) -> None:
+    """Lets were replaced by their values: what nobody reads was gone, the others came in the order of their use."""
+    mod = IRModule.from_text("""#[version = "0.0.5"]
+    def @main(%x: float32) -> float32 {
+      let %a = test.tick(%x); let %b = test.tick(%x * 2f); let %c = test.tick(%x * 3f); %c * %a
+    }""")
+    with pytest.raises(RelayValueError, match="does not keep the order of effects"):
+        create("FirstOrderGradient")(mod)
+    _, (dx,) = evaluate(IRModule.from_expr(gradient(mod["main"], mod)), [np.array(5, "float32")])
+    assert tick == [5, 10, 15] and float(array(dx)) == 30
 
 
 def slopes(program: str, *args: object) -> list:

@@ -11,8 +11,10 @@ import relaylab.transform.gradients.rules_places
 import relaylab.transform.gradients.rules_samples
 import relaylab.transform.gradients.rules_scatter
 import relaylab.transform.gradients.rules_sums  # noqa: F401  (registers derivatives)
+from relaylab.analysis.callgraph import CallGraph
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Tuple, TupleGetItem, Var
+from relaylab.ir.free import global_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.trail import derived
@@ -32,8 +34,24 @@ NOT_DATAFLOW = "gradient.not-dataflow"
 _DATAFLOW = (Var, Constant, Tuple, TupleGetItem, Call, Op)
 
 
+def _called(func: Function, mod: IRModule | None) -> list[Function]:
+    """The functions of the module that a function leads to."""
+    names = [] if mod is None else [gv for gv in global_vars(func) if gv in mod.functions]
+    return [mod.functions[gv] for gv in CallGraph(mod).reachable(*names)] if mod is not None and names else []
+
+
+def _has_ordered(func: Function) -> bool:
+    return any(isinstance(n, Op) and n.definition.stateful and n.definition.ordered for n in walk((func,)))
+
+
 def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
     """`func` without lets and without calls of functions written in place; anything else is refused."""
+    if any(_has_ordered(f) for f in (func, *_called(func, mod))):
+        raise RelayValueError(
+            "the gradient of a dataflow program does not keep the order of effects, and an operator has one",
+            code=NOT_DATAFLOW,
+            help='gradient(…, mode="higher_order") keeps it',
+        )
 
     def inline(new: Expr, old: Expr) -> Expr:
         return inlined(new.op, new) if isinstance(new, Call) and isinstance(new.op, Function) else new
