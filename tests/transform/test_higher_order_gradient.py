@@ -109,6 +109,11 @@ def test_a_gradient_has_a_gradient() -> None:
             RelayValueError,
             "declared to hold tensors",
         ),
+        (
+            "type B { Box(float64), No }\ndef @main(%a: float64) { match (No) { Box(%b) => { %b }, No => { %a } } }",
+            RelayValueError,
+            "declared to hold tensors",
+        ),
         ("def @main(%a: float64) { let %r = ref(%a); %r }", RelayTypeError, "needs tensors"),
         ("def @main[A](%a: A, %c: bool) -> A { if (%c) { %a } else { %a } }", RelayValueError, "type parameters"),
     ],

@@ -8,23 +8,31 @@ from relaylab.ir.adt import Constructor, Match, PatternConstructor, patterns
 from relaylab.ir.expr import Call, Function, GlobalVar
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import GlobalVarSupply
-from relaylab.ir.types import FuncType, type_leaves
+from relaylab.ir.types import FuncType, Type, type_leaves
 from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayValueError
 
 
-def refuse_data_with_functions(func: Function) -> None:
-    """Refuses data types that are declared to hold functions, whose declarations stay (`List[fn …]` is none)."""
+def declared_to_hold(func: Function, kind: type[Type]) -> Constructor | None:
+    """A constructor that a function calls or matches whose declaration, which conversions leave, has such a type."""
     nodes = list(walk((func,)))
-    made = [n.op for n in nodes if isinstance(n, Call)]
     taken = [p for n in nodes if isinstance(n, Match) for c in n.clauses for p in patterns(c.lhs)]
-    for ctor in (*made, *(p.constructor for p in taken if isinstance(p, PatternConstructor))):
-        if isinstance(ctor, Constructor) and any(isinstance(p, FuncType) for t in ctor.inputs for p in type_leaves(t)):
-            raise RelayValueError(
-                f"the constructor {ctor.name_hint} is declared to hold a function",
-                code="pass.data-with-functions",
-                help="give the data type a parameter",
-            )
+    found = [n.op for n in nodes if isinstance(n, Call)] + [
+        p.constructor for p in taken if isinstance(p, PatternConstructor)
+    ]
+    own = (c for c in found if isinstance(c, Constructor))
+    return next((c for c in own if any(isinstance(p, kind) for t in c.inputs for p in type_leaves(t))), None)
+
+
+def refuse_data_with_functions(func: Function) -> None:
+    """RelayValueError for data types that are declared to hold functions (`List[fn …]` is none)."""
+    found = declared_to_hold(func, FuncType)
+    if found is not None:
+        raise RelayValueError(
+            f"the constructor {found.name_hint} is declared to hold a function",
+            code="pass.data-with-functions",
+            help="give the data type a parameter",
+        )
 
 
 class Conversions:

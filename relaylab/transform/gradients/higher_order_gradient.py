@@ -17,7 +17,7 @@ from relaylab.ir.free import bound_by
 from relaylab.ir.types import map_type, type_leaves
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform.engine.build import call
-from relaylab.transform.engine.conversions import Conversions
+from relaylab.transform.engine.conversions import Conversions, declared_to_hold
 from relaylab.transform.engine.infer_type import type_of, typed
 from relaylab.transform.gradients.rules import gradient_rule
 from relaylab.transform.normal_forms.blocks import name_values
@@ -45,6 +45,8 @@ class _Converter:
     def __init__(self, func: ir.Function, known: Conversions, bp: ir.Var):
         self.globals, self.bp = known, bp
         self.func = typed(name_values(with_lambdas(func, known.mod)), known.mod)
+        if (held := declared_to_hold(self.func, ir.TensorType)) is not None:
+            raise _refused(f"{held.name_hint}, which is declared to hold tensors,", "give its type a parameter")
         self.cells: dict[ir.Expr, ir.Var] = {}
         self.duals: dict[ir.Expr, ir.Var] = {}
         self.constants: dict[ir.Expr, ir.Constant] = {}
@@ -134,10 +136,6 @@ class _Converter:
         types, args = [dual_type(t) for t in node.type_args or ()], [self.dual(a) for a in node.args]
         if isinstance(node.op, ir.GlobalVar):
             return ir.Call(self.globals.name(node.op), (self.bp, *args), None, types)
-        if isinstance(node.op, ir.Constructor) and any(
-            isinstance(p, ir.TensorType) for t in node.op.inputs for p in type_leaves(t)
-        ):
-            raise _refused(f"{node.op.name_hint}, which is declared to hold tensors,", "give its type a parameter")
         return ir.Call(self.dual(node.op), args, node.attrs, types if isinstance(node.op, ir.Constructor) else None)
 
     def _function(self, func: ir.Function) -> ir.Function:
