@@ -12,15 +12,16 @@ from typing import cast
 
 import numpy as np
 
+from relaylab.analysis.infer.sizes import sized
 from relaylab.codegen.network.network import is_static_graph
 from relaylab.codegen.unrolled import unrolled
 from relaylab.interp.sizes import with_known_sizes
-from relaylab.ir.dims import IntImm, SizeVar, with_sizes
+from relaylab.ir.dims import IntImm, SizeVar
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, If, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.trail import derived
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic, map_type
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.support.errors import RelayTypeError
 from relaylab.transform import DynamicToStatic, InferType
@@ -171,16 +172,11 @@ def _with_numbers(body: Expr, sizes: Mapping[SizeVar, IntImm]) -> Expr:
     if not sizes:
         return body
 
-    def retyped(t: Type | None) -> Type | None:
-        if isinstance(t, TensorType):
-            return TensorType([with_sizes(d, sizes) for d in t.shape], t.dtype) if t.is_dynamic else t
-        return None if t is None else map_type(t, lambda part: retyped(part) or part)
-
     def post(new: Expr, old: Expr) -> Expr:
         if isinstance(new, Var) and new.type_annotation is not None and is_dynamic(new.type_annotation):
-            return Var(new.name_hint, retyped(new.type_annotation), span=new.span)
+            return Var(new.name_hint, sized(new.type_annotation, sizes), span=new.span)
         if isinstance(new, Function) and new.ret_type is not None and is_dynamic(new.ret_type):
-            return FunctionWithFields(new, ret_type=retyped(new.ret_type))
+            return FunctionWithFields(new, ret_type=sized(new.ret_type, sizes))
         if isinstance(new, Call) and isinstance(new.op, Op) and new.attrs is not None:
             record = facets(new)
             numbered = with_known_sizes(record, sizes)

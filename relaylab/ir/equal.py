@@ -196,7 +196,7 @@ class _Equality:
         seen: set[tuple[int, int]] = set()  # types may share their parts; within a function variables mean others
         while stack:
             a, b, done = stack.pop()
-            if isinstance(a, ty.FuncType):
+            if isinstance(a, ty.FuncType) and a.type_params:
                 seen.clear()
             if done and isinstance(a, ty.FuncType):
                 self.close(a.type_params)
@@ -413,20 +413,22 @@ def _label(n: Expr, number: dict[object, int]) -> str:
 
 
 def _type_label(t: ty.Type | None) -> str:
-    """A type's text without the names of type variables: equal types have equal labels."""
-    if t is None or type(t) is ty.TensorType:
-        return str(t)
-    out: list[str] = []
-    stack: list[ty.Type | None] = [t]
+    """A label without the names of type variables that equal types have; a part that is shared has one digest."""
+    known: dict[int, str] = {}
+    stack: list[ty.Type] = [] if t is None else [t]
     while stack:
-        part = stack.pop()
-        parts = ty.type_parts(part) if isinstance(part, ty.Type) else ()
-        if parts or isinstance(part, (ty.TypeVar, ty.IncompleteType)):
-            out.append(f"{type(part).__name__}{len(parts)}")
-            stack.extend(reversed(parts))
+        part = stack[-1]
+        parts = ty.type_parts(part)
+        waiting = [p for p in parts if id(p) not in known]
+        if waiting:
+            stack += waiting
+            continue
+        stack.pop()
+        if parts:
+            known[id(part)] = str(_digest(type(part).__name__, *(known[id(p)] for p in parts)))
         else:
-            out.append(str(part))
-    return " ".join(out)
+            known[id(part)] = type(part).__name__ if isinstance(part, (ty.TypeVar, ty.IncompleteType)) else str(part)
+    return str(known.get(id(t)))
 
 
 def _digest(*parts: object) -> int:

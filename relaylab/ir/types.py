@@ -37,11 +37,12 @@ class TypeKind(IntEnum):
 class Type(Node):
     """The base of all types: equal if they are built of equal parts."""
 
-    __slots__ = ("_hash", "_depth")
+    __slots__ = ("_hash", "_depth", "_open")
     span = None
     """Types have no place of their own."""
     _hash: int
     _depth: int
+    _open: bool
 
     def _key(self) -> tuple[object, ...]:
         return tuple([getattr(self, f) for f in self._fields])
@@ -65,16 +66,17 @@ class Type(Node):
 
 
 DEEPEST = 200
-"""How many levels types may nest: equality, hashing, unification and text walk them by recursion."""
+"""How many levels types may nest: hashing and unification walk them by recursion."""
 
 
 class Nested(Type):
-    """The base of types made of types."""
+    """The base of types made of types, which may share their parts: walks of them meet each part once."""
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        depth = 1 + max((p._depth for p in type_parts(self) if isinstance(p, Nested)), default=0)
+        parts = type_parts(self)
+        depth = 1 + max((p._depth for p in parts if isinstance(p, Nested)), default=0)
         if depth > DEEPEST:
             raise RelayValueError(
                 f"types may nest {DEEPEST} levels deep, not deeper",
@@ -82,6 +84,12 @@ class Nested(Type):
                 help="a list of any length is a List[T] of the prelude, not tuples within tuples",
             )
         set_field(self, "_depth", depth)
+        set_field(self, "_open", any(map(has_unknowns, parts)))
+
+    def __eq__(self, other: object, /) -> bool:
+        return self is other or (isinstance(other, Nested) and _equal(self, other))
+
+    __hash__ = Type.__hash__
 
 
 class UniqueType(Type):
@@ -166,16 +174,6 @@ class TupleType(Nested):
     fields: tuple[Type, ...] = field(default=(), converter=Each(Type, "the fields of a TupleType"))
     """The types of the fields in their order."""
 
-    def __eq__(self, other: object, /) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, TupleType) or hash(self) != hash(other) or len(self.fields) != len(other.fields):
-            return False
-        pairs = {(id(a), id(b)): (a, b) for a, b in zip(self.fields, other.fields)}  # a field may be there twice
-        return all(a == b for a, b in pairs.values())
-
-    __hash__ = Nested.__hash__
-
 
 @node
 class TypeVar(UniqueType):
@@ -248,20 +246,6 @@ class FuncType(Nested):
     )
     """Kept for programs that give them; nothing reads them."""
 
-    def __eq__(self, other: object, /) -> bool:
-        if self is other:
-            return True
-        if (
-            not isinstance(other, FuncType)
-            or len(self.type_params) != len(other.type_params)
-            or len(self.arg_types) != len(other.arg_types)
-            or any(p.kind != q.kind for p, q in zip(self.type_params, other.type_params))
-        ):
-            return False
-        if self.type_params:
-            other = other.instantiate(self.type_params)
-        return self.arg_types == other.arg_types and self.ret_type == other.ret_type
-
     def __hash__(self) -> int:
         return hash(("FuncType", len(self.arg_types), len(self.type_params)))
 
@@ -314,11 +298,55 @@ def _same(a: tuple[Type, ...], b: tuple[Type, ...]) -> bool:
     return all(x is y for x, y in zip(a, b))
 
 
+def _equal(a: Type, b: Type) -> bool:
+    """Whether two types are built of equal parts; each pair of parts is compared once."""
+    stack, seen = [(a, b)], dict[tuple[int, int], object]()
+    while stack:
+        pair = x, y = stack.pop()
+        if x is y or (id(x), id(y)) in seen:
+            continue
+        if type(x) is not type(y) or hash(x) != hash(y):
+            return False
+        if not isinstance(x, Nested):
+            if x != y:
+                return False
+            continue
+        seen[id(x), id(y)] = pair  # kept: an id is that of one object as long as it lives
+        if isinstance(x, FuncType) and isinstance(y, FuncType) and x.type_params:
+            if any(p.kind != q.kind for p, q in zip(x.type_params, y.type_params)):
+                return False
+            y = y.instantiate(x.type_params)
+        parts, others = type_parts(x), type_parts(y)
+        if len(parts) != len(others):
+            return False
+        stack.extend(zip(parts, others))
+    return True
+
+
+def renew_type(t: Type, at: Callable[[Type], Type | None], after: Callable[[Type], Type] = lambda new: new) -> Type:
+    """`t` with each part that `at` has another type for replaced, and `after` applied to the others once their parts
+    are. The same object if nothing changed.
+    """
+    made: dict[int, Type] = {}
+
+    def go(part: Type) -> Type:
+        if id(part) not in made:
+            made[id(part)] = after(map_type(part, go)) if (new := at(part)) is None else new
+        return made[id(part)]
+
+    return go(t)
+
+
 def substitute_type(t: Type, binds: Mapping[Type, Type]) -> Type:
     """`t` with type variables replaced; the same object if none occurs in it."""
-    if not binds:
-        return t
-    return binds[t] if t in binds else map_type(t, lambda part: substitute_type(part, binds))
+    if not binds or not isinstance(t, Nested):
+        return binds.get(t, t)
+    return renew_type(t, binds.get)
+
+
+def has_unknowns(t: Type) -> bool:
+    """Whether a part of `t` is still to be inferred."""
+    return t._open if isinstance(t, Nested) else type(t) is IncompleteType
 
 
 def type_parts(t: Type) -> tuple[Type, ...]:
@@ -361,28 +389,49 @@ def type_leaves(t: Type, below: Callable[[Type], Iterable[Type]] = type_parts) -
     return list(out.values())
 
 
+LONGEST = 20_000
+"""Of how many parts the text of a type consists at most: where parts are shared it could be exponentially long."""
+
+
 def type_text(t: Type) -> str:
-    """The type as the text format writes it; an incomplete type is `_`."""
-    if isinstance(t, TensorType):
-        return f"Tensor[({', '.join(map(str, t.shape))}), {t.dtype}]" if t.shape else t.dtype
+    """The type as the text format writes it; an incomplete type is `_`. `…` ends what is too long."""
+    out: list[str] = []
+    stack: list[str | Type] = [t]
+    while stack and len(out) < LONGEST:
+        part = stack.pop()
+        if isinstance(part, str):
+            out.append(part)
+        else:
+            stack.extend(reversed(text_parts(part)))
+    return "".join(out) + ("…" if stack else "")
+
+
+def text_parts(t: Type, params: str = "") -> list[str | Type]:
+    """The strings and types that a type's text consists of; `params` are the type parameters of a function."""
     match t:
+        case TensorType():
+            return [f"Tensor[({', '.join(map(str, t.shape))}), {t.dtype}]" if t.shape else t.dtype]
         case TupleType(fields=(only,)):
-            return f"({type_text(only)},)"
+            return ["(", only, ",)"]
         case TupleType():
-            return f"({', '.join(map(type_text, t.fields))})"
+            return ["(", *_commas(t.fields), ")"]
         case FuncType():
-            params = f"[{', '.join(p.name_hint for p in t.type_params)}]" if t.type_params else ""
-            return f"fn {params}({', '.join(map(type_text, t.arg_types))}) -> {type_text(t.ret_type)}"
+            own = f"[{', '.join(p.name_hint for p in t.type_params)}]" if t.type_params else ""
+            return [f"fn {params or own}(", *_commas(t.arg_types), ") -> ", t.ret_type]
         case TypeVar() | GlobalTypeVar():
-            return t.name_hint
+            return [t.name_hint]
         case TypeCall():
-            return f"{type_text(t.func)}[{', '.join(map(type_text, t.args))}]"
+            return [t.func, "[", *_commas(t.args), "]"]
         case RefType():
-            return f"ref({type_text(t.value)})"
+            return ["ref(", t.value, ")"]
         case TypeData():
-            return f"type {t.header.name_hint}"
+            return [f"type {t.header.name_hint}"]
         case _:
-            return "_"
+            return ["_"]
+
+
+def _commas(parts: Iterable[Type]) -> list[str | Type]:
+    return [one for part in parts for one in (part, ", ")][:-1]
 
 
 def scalar_type(dtype: object) -> TensorType:

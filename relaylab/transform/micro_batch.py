@@ -16,7 +16,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields,
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import is_call_to
 from relaylab.ir.trail import derived
-from relaylab.ir.types import TensorType, Type, map_type
+from relaylab.ir.types import TensorType, Type, renew_type
 from relaylab.ir.visit import operands_of, walk
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform.engine.build import reshaped
@@ -100,9 +100,7 @@ def _few(expr: Expr, size: int, found: Examples) -> Type:
 
 
 def _shorter(t: Type, size: int) -> Type:
-    if isinstance(t, TensorType):
-        return TensorType((size, *t.shape[1:]), t.dtype)
-    return map_type(t, lambda f: _shorter(f, size))
+    return renew_type(t, lambda p: TensorType((size, *p.shape[1:]), p.dtype) if isinstance(p, TensorType) else None)
 
 
 def _rewritten(func: Function, size: int, found: Examples) -> Function:

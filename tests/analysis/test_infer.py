@@ -18,6 +18,7 @@ from relaylab.ir import (
     GlobalTypeVar,
     GlobalVar,
     If,
+    IntImm,
     IRModule,
     Let,
     Match,
@@ -29,10 +30,12 @@ from relaylab.ir import (
     RefRead,
     RefType,
     RefWrite,
+    SizeVar,
     TensorType,
     Tuple,
     TupleGetItem,
     TupleType,
+    Type,
     TypeData,
     TypeVar,
     Var,
@@ -40,6 +43,7 @@ from relaylab.ir import (
     scalar_type,
     type_text,
 )
+from relaylab.ir.dims import Dim
 from relaylab.op.base import call_operator
 from relaylab.support.errors import DiagnosticError
 from relaylab.support.source import SourceName, Span
@@ -322,3 +326,19 @@ def test_local_inference() -> None:
     assert infer_type_local(RefCreate(X)) == RefType(F3)
     with pytest.raises(DiagnosticError):
         infer_type_local(add(typed, Y))
+
+
+def test_types_with_shared_parts_are_unified_once() -> None:
+    """Each level doubles; an unknown dimension makes the two differ, so that every part is joined."""
+
+    def doubled(extent: Dim, levels: int = 60) -> Type:
+        made: Type = TensorType((extent,))
+        for _ in range(levels):
+            made = TupleType([made, RefType(made)])
+        return made
+
+    f, x = Var("f", FuncType([doubled(SizeVar("n"))], doubled(SizeVar("n")))), Var("x", doubled(IntImm(3)))
+    for wanted in (doubled(IntImm(3)), doubled(AnyDim())):
+        infer_expr(Function([f, x], Let(Var("y", wanted), x, Call(f, [x]))))
+    with pytest.raises(DiagnosticError, match="expected"):
+        infer_expr(Function([x], Let(Var("y", doubled(IntImm(4))), x, x)))

@@ -26,11 +26,13 @@ from relaylab.ir import (
     PatternWildcard,
     RefCreate,
     RefRead,
+    RefType,
     SizeVar,
     TensorType,
     Tuple,
     TupleGetItem,
     TupleType,
+    Type,
     TypeData,
     TypeKind,
     TypeVar,
@@ -45,6 +47,7 @@ from relaylab.ir import (
     structural_hash,
     var,
 )
+from relaylab.ir.types import substitute_type
 from relaylab.ir.visit import remake
 from relaylab.op.base import call_operator
 from relaylab.support.errors import RelayValueError
@@ -361,11 +364,21 @@ def test_sizes_of_one_name_correspond() -> None:
     assert not structural_equal(one, two) and structural_equal(one, two, map_free_vars=True)
 
 
-def test_types_that_share_their_parts_are_compared_once() -> None:
-    def doubled() -> TupleType:
-        found = TupleType([F3])
-        for _ in range(100):
-            found = TupleType([found, found])
-        return found
+def doubled(leaf: Type, levels: int = 60) -> list[Type]:
+    """Types of tuples, of cells in them and of functions that hold the one before twice."""
+    made = [leaf, leaf, leaf]
+    for _ in range(levels):
+        a, b, c = made
+        made = [TupleType([a, a]), TupleType([b, RefType(b)]), FuncType([c], c)]
+    return made
 
-    assert structural_equal(doubled(), doubled())
+
+def test_types_with_shared_parts_are_walked_once() -> None:
+    """Each level doubles: built apart they were compared, hashed, replaced and written part by part, forever."""
+    for a, b, c in zip(doubled(F3), doubled(TensorType((3,))), doubled(TensorType((2,)))):
+        assert a == b and structural_equal(a, b) and structural_hash(a) == structural_hash(b)
+        assert a != c and not structural_equal(a, c) and structural_hash(a) != structural_hash(c)
+        assert str(a).endswith("…")
+    var = TypeVar("A")
+    for a, b in zip(doubled(var), doubled(F3)):
+        assert substitute_type(a, {var: F3}) == b

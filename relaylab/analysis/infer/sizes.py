@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from relaylab.analysis.infer.solver import Conflict, Constraint
 from relaylab.ir.dims import Dim, SizeVar, differ, with_sizes
 from relaylab.ir.expr import Call
-from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, map_type
+from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, renew_type
 from relaylab.op.shapes import better_known
 from relaylab.support.errors import RelayError
 
@@ -34,17 +34,21 @@ def result_of_call(t: Typer, call: Call, callee: FuncType, args: Iterable[Type])
 
 def _collect(wanted: Type, given: Type, found: Sizes) -> str | None:
     """Add to `found` what a parameter's sizes are; says what contradicts what is there."""
-    if isinstance(wanted, TupleType) and isinstance(given, TupleType):
-        clashes = [_collect(w, g, found) for w, g in zip(wanted.fields, given.fields)]
-        return next(filter(None, clashes), None)
-    if not (isinstance(wanted, TensorType) and isinstance(given, TensorType)):
-        return None
-    for name, size in zip(wanted.shape, given.shape):
-        if isinstance(name, SizeVar):
-            known = found.setdefault(name, size)
-            if differ(known, size):
-                return f"the size `{name}` is {known} and {size}"
-            found[name] = better_known(known, size)
+    stack, seen = [(wanted, given)], set[tuple[int, int]]()
+    while stack:
+        w, g = stack.pop()
+        if (id(w), id(g)) in seen:  # types may share their parts
+            continue
+        seen.add((id(w), id(g)))
+        if isinstance(w, TupleType) and isinstance(g, TupleType):
+            stack.extend(reversed(list(zip(w.fields, g.fields))))
+        elif isinstance(w, TensorType) and isinstance(g, TensorType):
+            for name, size in zip(w.shape, g.shape):
+                if isinstance(name, SizeVar):
+                    known = found.setdefault(name, size)
+                    if differ(known, size):
+                        return f"the size `{name}` is {known} and {size}"
+                    found[name] = better_known(known, size)
     return None
 
 
@@ -56,7 +60,7 @@ def _renamed(t: Typer, call: Call, result: Type, binds: Mapping[SizeVar, Dim]) -
         if t.solver.unknowns(result):
             return False
         try:
-            t.solver.unify(new, _replaced(t.solver.resolve(result), binds))
+            t.solver.unify(new, sized(t.solver.resolve(result), binds))
         except Conflict as conflict:
             t.mismatch(new, result, conflict, call, "the result of this call")
         except RelayError as error:
@@ -67,7 +71,12 @@ def _renamed(t: Typer, call: Call, result: Type, binds: Mapping[SizeVar, Dim]) -
     return t.solver.shallow(new)
 
 
-def _replaced(t: Type, binds: Mapping[SizeVar, Dim]) -> Type:
-    if isinstance(t, TensorType):
-        return TensorType([with_sizes(d, binds) for d in t.shape], t.dtype) if t.is_dynamic else t
-    return map_type(t, lambda part: _replaced(part, binds))
+def sized(t: Type, binds: Mapping[SizeVar, Dim]) -> Type:
+    """A type with other sizes."""
+
+    def at(part: Type) -> Type | None:
+        if isinstance(part, TensorType) and part.is_dynamic:
+            return TensorType([with_sizes(d, binds) for d in part.shape], part.dtype)
+        return None
+
+    return renew_type(t, at)

@@ -12,7 +12,17 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from relaylab.analysis.infer.joins import JOINS, Conflict
-from relaylab.ir.types import GlobalTypeVar, IncompleteType, TensorType, Type, TypeVar, map_type, type_parts
+from relaylab.ir.types import (
+    GlobalTypeVar,
+    IncompleteType,
+    Nested,
+    TensorType,
+    Type,
+    TypeVar,
+    has_unknowns,
+    renew_type,
+    type_leaves,
+)
 
 
 class FailedType(Type):
@@ -43,7 +53,8 @@ class Solver:
         self.value: dict[IncompleteType, Type] = {}
         self.waiting: dict[IncompleteType, list[Constraint]] = {}
         self.ready: deque[Constraint] = deque()
-        self.closed: dict[int, Type] = {}
+        self.joined: dict[tuple[int, int], tuple[Type, Type, Type]] = {}
+        """What types without unknowns have in common: they may share their parts."""
 
     # ---- looking up
 
@@ -68,28 +79,18 @@ class Solver:
 
     def resolve(self, t: Type) -> Type:
         """`t` with everything known filled in."""
-        t = self.shallow(t)
-        if isinstance(t, _ATOMS) or type(t) is IncompleteType or id(t) in self.closed:
-            return t
-        new = map_type(t, self.resolve)
-        if all(map(self.is_closed, type_parts(new))):
-            self.closed[id(new)] = new
-        return new
 
-    def is_closed(self, t: Type) -> bool:
-        """Whether a resolved type is known to have no unknowns."""
-        return isinstance(t, _ATOMS) or id(t) in self.closed
+        def at(part: Type) -> Type | None:
+            known = self.shallow(part)
+            if not has_unknowns(known) or type(known) is IncompleteType:
+                return known
+            return None if known is part else renew_type(known, at)
+
+        return renew_type(t, at) if has_unknowns(t) else t
 
     def unknowns(self, t: Type) -> list[IncompleteType]:
         """The unknowns left in `t`."""
-        out, stack = [], [self.resolve(t)]
-        while stack:
-            part = stack.pop()
-            if type(part) is IncompleteType:
-                out.append(part)
-            elif not self.is_closed(part):
-                stack.extend(type_parts(part))
-        return out
+        return [p for p in type_leaves(self.resolve(t)) if type(p) is IncompleteType] if has_unknowns(t) else []
 
     # ---- making equal
 
@@ -147,7 +148,11 @@ class Solver:
         join = JOINS.get(type(t))
         if type(t) is not type(u) or join is None:
             raise Conflict(t, u)
-        return join(self, t, u)
+        if has_unknowns(t) or has_unknowns(u) or not isinstance(t, Nested):
+            return join(self, t, u)
+        if (id(t), id(u)) not in self.joined:
+            self.joined[id(t), id(u)] = t, u, t if t == u else join(self, t, u)
+        return self.joined[id(t), id(u)][2]
 
     def unify_all(self, left: Iterable[Type], right: Iterable[Type], what: str) -> tuple[Type, ...]:
         """Unify two lists of types; a conflict names the position."""

@@ -1,15 +1,12 @@
-"""Types to text, with names for type parameters that do not collide, in time proportional to the text."""
+"""Types to text, with names for type parameters that do not collide; `_` for what would be longer than `LONGEST`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.ir.types import FuncType, GlobalTypeVar, RefType, TensorType, TupleType, Type, TypeCall, TypeData, TypeVar
+from relaylab.ir.types import LONGEST, FuncType, TensorType, Type, TypeVar, text_parts
 from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.writing.naming import type_var_name
-
-LARGEST = 20_000
-"""Types of more parts are written `_`: shared parts can make a small type's text exponentially long."""
 
 
 class TypeText:
@@ -62,7 +59,7 @@ class TypeText:
         out: list[str] = []
         stack: list[str | Type] = [t]
         declared: list[TypeVar] = []
-        while stack and len(out) <= LARGEST:
+        while stack and len(out) < LONGEST:
             part = stack.pop()
             if isinstance(part, str):
                 out.append(part)
@@ -79,33 +76,14 @@ class TypeText:
         match t:
             case TensorType():
                 return [self._tensor(t)]
-            case TupleType(fields=(only,)):
-                return ["(", only, ",)"]
-            case TupleType():
-                return ["(", *_commas(t.fields), ")"]
-            case FuncType():
-                return [f"fn {self.params(t.type_params)}(", *_commas(t.arg_types), ") -> ", t.ret_type]
-            case TypeCall():
-                return [t.func, "[", *_commas(t.args), "]"]
-            case RefType():
-                return ["ref(", t.value, ")"]
             case TypeVar():
                 return [self._names.get(t) or t.name_hint]
-            case GlobalTypeVar():
-                return [t.name_hint]
-            case TypeData():
-                return [f"type {t.header.name_hint}"]
+            case FuncType():
+                return text_parts(t, self.params(t.type_params))
             case _:
-                return ["_"]
+                return text_parts(t)
 
     def _tensor(self, t: TensorType) -> str:
         if not t.shape:
             return t.dtype
         return f"Tensor[({', '.join(map(self.meta.size, t.shape))}), {t.dtype}]"
-
-
-def _commas(parts: Iterable[Type]) -> list[str | Type]:
-    out: list[str | Type] = []
-    for part in parts:
-        out += [part, ", "]
-    return out[:-1]

@@ -14,7 +14,7 @@ from relaylab import ir
 from relaylab.ir.adt import map_pattern, pattern_vars
 from relaylab.ir.base import set_type
 from relaylab.ir.free import bound_by
-from relaylab.ir.types import map_type, type_leaves
+from relaylab.ir.types import renew_type, type_leaves
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.conversions import Conversions, declared_to_hold
@@ -30,7 +30,7 @@ BACK = ir.RefType(ir.FuncType((), ir.TupleType()))
 
 def dual_type(t: ir.Type) -> ir.Type:
     """The type with a cell for the gradient beside every tensor."""
-    return ir.TupleType((t, ir.RefType(t))) if isinstance(t, ir.TensorType) else map_type(t, dual_type)
+    return renew_type(t, lambda p: ir.TupleType((p, ir.RefType(p))) if isinstance(p, ir.TensorType) else None)
 
 
 def _refused(what: str, help: str) -> RelayValueError:

@@ -16,7 +16,7 @@ from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.trail import derived, made_from
-from relaylab.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall, TypeVar, map_type, type_leaves
+from relaylab.ir.types import FuncType, RefType, TensorType, TupleType, Type, TypeCall, TypeVar, renew_type, type_leaves
 from relaylab.ir.visit import children, rewrite, walk
 from relaylab.support.errors import RelayValueError
 from relaylab.transform.engine.context import PassContext
@@ -39,9 +39,13 @@ class _Cells:
 
     def type(self, t: Type) -> Type:
         """The type with cells in the place of tensors; data types stay as they are declared."""
-        if isinstance(t, TensorType):
-            return TypeCall(self.header, (t,))
-        return map_type(t, self.type) if isinstance(t, (TupleType, FuncType, RefType)) else t
+
+        def at(part: Type) -> Type | None:
+            if isinstance(part, TensorType):
+                return TypeCall(self.header, (part,))
+            return None if isinstance(part, (TupleType, FuncType, RefType)) else part
+
+        return renew_type(t, at)
 
     def into(self, value: Expr, t: Type | None) -> Expr:
         """A value of the type `t` with cells for its tensors."""

@@ -25,7 +25,7 @@ from relaylab.ir.types import (
     TypeCall,
     TypeData,
     TypeVar,
-    map_type,
+    renew_type,
     substitute_type,
     type_leaves,
     type_parts,
@@ -189,9 +189,7 @@ class _Closures:
 
     def type(self, t: Type) -> Type:
         """The type with data in the place of functions."""
-        if not isinstance(t, FuncType):
-            return map_type(t, self.type)
-        return self.kind(t).stands_for
+        return renew_type(t, lambda part: self.kind(part).stands_for if isinstance(part, FuncType) else None)
 
     def kind(self, t: Type | None) -> _Kind:
         """What stands for a type of functions."""

@@ -14,7 +14,7 @@ from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, If, 
 from relaylab.ir.free import bound_by
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
-from relaylab.ir.types import FuncType, Type, TypeVar, map_type, substitute_type
+from relaylab.ir.types import FuncType, Type, TypeVar, renew_type, substitute_type
 from relaylab.ir.visit import children, let_chain, rebuild, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
@@ -33,10 +33,13 @@ class _Block(NamedTuple):
 
 def cps_type(t: Type, answer: Type) -> Type:
     """The type with a continuation added to every function type in it."""
-    t = map_type(t, lambda part: cps_type(part, answer))
-    if not isinstance(t, FuncType):
-        return t
-    return FuncType((*t.arg_types, FuncType((t.ret_type,), answer)), answer, t.type_params)
+
+    def with_continuation(t: Type) -> Type:
+        if not isinstance(t, FuncType):
+            return t
+        return FuncType((*t.arg_types, FuncType((t.ret_type,), answer)), answer, t.type_params)
+
+    return renew_type(t, lambda part: None, with_continuation)
 
 
 class _Globals(Conversions):
