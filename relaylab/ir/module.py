@@ -11,7 +11,7 @@ from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.display import Shown, node_text
 from relaylab.ir.expr import Call, Expr, Function, GlobalVar, Var
 from relaylab.ir.free import free_type_vars, free_vars, unbound, unbound_types
-from relaylab.ir.names import NameSupply
+from relaylab.ir.names import NameSupply, check_names
 from relaylab.ir.node import expect
 from relaylab.ir.types import GlobalTypeVar, Type, TypeData
 from relaylab.ir.visit import post_order, rewrite
@@ -71,7 +71,7 @@ class IRModule(Shown):
         self.functions[var], self._index[1][var.name_hint] = made, var
 
     def _add_type(self, header: GlobalTypeVar | str, data: TypeData) -> None:
-        expect(data, TypeData, "a type definition")
+        check_names(expect(data, TypeData, "a type definition"))
         name = header if isinstance(header, str) else header.name_hint
         known = self._find_type(name)
         if known is not None:

@@ -6,15 +6,41 @@ Choices: docs/choices.md, The language.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from relaylab.ir.expr import GlobalVar, Var
+from relaylab.ir.op import OPERATORS
+from relaylab.ir.types import DTYPES, TypeData
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
     from relaylab.ir.module import IRModule
+
+
+KEYWORDS = frozenset("let fn def if else type match match? extern free_var ref ref_read ref_write _".split())
+# (?>(?:…)*) where (?:…)*+ would do: Python before 3.11.4 loses the place behind a possessive group
+IDENT = r"[A-Za-z_](?>(?:[A-Za-z0-9_]|/(?![/*]))*)"
+"""What the text format takes for a name."""
+_LITERALS = {"True", "False"} | {f"{word}f{width}" for word in ("inf", "nan") for width in ("", "16", "32", "64")}
+_TYPES = {"Tensor", "uint1", "int", "uint", "float", *DTYPES}
+
+
+def check_names(data: TypeData) -> None:
+    """RelayValueError if the text format cannot write a data type: its name and those of its constructors stay."""
+    header = data.header.name_hint
+    for name, what, taken in (
+        (header, "a data type", header in _TYPES),
+        *((c.name_hint, "a constructor", c.name_hint in OPERATORS) for c in data.constructors),
+    ):
+        if taken or name in KEYWORDS or name in _LITERALS or not re.fullmatch(IDENT, name):
+            raise RelayValueError(
+                f"{what} cannot be named {name!r}" + (", which means something else" if taken else ""),
+                code="ir.bad-name",
+                help="a letter or _, then letters, digits and _; no word of the text format",
+            )
 
 
 def parameter_names(params: Sequence[Var]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 
-from relaylab.text.reading.lexer import KEYWORDS
+from relaylab.ir.names import KEYWORDS
 
 
 @dataclass(frozen=True, slots=True)

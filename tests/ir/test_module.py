@@ -41,7 +41,13 @@ from relaylab.ir import (
     structural_equal,
     var,
 )
-from relaylab.support.errors import RelayAttributeError, RelayIndexError, RelayTypeError, RelayValueError
+from relaylab.support.errors import (
+    DiagnosticError,
+    RelayAttributeError,
+    RelayIndexError,
+    RelayTypeError,
+    RelayValueError,
+)
 
 X = var("x", shape=(2,))
 
@@ -155,6 +161,23 @@ def test_data_types_have_tags_of_their_own() -> None:
         assert mod.get_constructor(ctor.tag, of=ctor.belong_to.name_hint) is ctor
     with pytest.raises(RelayValueError):
         mod.get_constructor(mod.get_type("Tree")[1].tag, of="List")
+
+
+@pytest.mark.parametrize("name", ["a b", "let", "True", "", "1x", "a.b", "Größe", "infi\n"])
+def test_data_types_have_names_that_text_can_say(name: str) -> None:
+    header = GlobalTypeVar("T")
+    with pytest.raises(RelayValueError, match="a constructor cannot be named"):
+        IRModule({}, {header: TypeData(header, [], [Constructor(name, [], header)])})
+    odd = GlobalTypeVar(name)
+    with pytest.raises(RelayValueError, match="a data type cannot be named"):
+        IRModule({}, {odd: TypeData(odd, [], [])})
+
+
+def test_data_types_do_not_hide_what_names_mean_already() -> None:
+    for text, column in (("type float32 { A }", 6), ("type T { tanh(float32) }", 6), ("type T { inff }", 6)):
+        with pytest.raises(DiagnosticError, match="cannot be named") as caught:
+            relay.parse(f'#[version = "0.0.5"]\n{text}')
+        assert f":2:{column}" in str(caught.value)
 
 
 def test_fresh_names() -> None:
@@ -338,13 +361,3 @@ def test_a_function_that_is_refused_leaves_the_one_it_was_to_replace() -> None:
     with pytest.raises(RelayValueError):
         mod.update_func(GlobalVar("f"), Function([], relay.var("x")))
     assert "f" in mod
-
-
-def test_tuple_types_that_double_at_each_level_are_compared() -> None:
-    def doubled() -> TupleType:
-        made = TupleType([])
-        for _ in range(60):  # two to the sixtieth comparisons never end
-            made = TupleType([made, made])
-        return made
-
-    assert doubled() == doubled() and doubled() != TupleType([doubled(), doubled()])

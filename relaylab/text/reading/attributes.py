@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs, Field
 from relaylab.ir.base import VirtualDevice
 from relaylab.ir.expr import Expr
+from relaylab.ir.names import KEYWORDS
 from relaylab.ir.op import OPERATORS, Definition, Op
 from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.text.reading.devices import DEVICE, device_from
-from relaylab.text.reading.lexer import KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote, whole

@@ -173,7 +173,10 @@ def _type(p: State, mod: IRModule) -> None:
     params = type_params(p)
     old = p.texts[first] == "data"
     found = _constructors(p, head, old)
-    mod[head] = TypeData(head, params, found)
+    try:
+        mod[head] = TypeData(head, params, found)
+    except RelayError as error:
+        p.report(error.code, error.message, p.span(token), error.help)
     if old:
         inside = ", ".join(c.name_hint + f"({', '.join(map(str, c.inputs))})" * bool(c.inputs) for c in found)
         written = f"type {name}{'[' + ', '.join(map(str, params)) + ']' if params else ''} {{ {inside} }}"

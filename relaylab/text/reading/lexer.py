@@ -15,10 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
-KEYWORDS = frozenset("let fn def if else type match match? extern free_var ref ref_read ref_write _".split())
+from relaylab.ir.names import IDENT, KEYWORDS
 
-# (?>(?:…)*) where (?:…)*+ would do: Python before 3.11.4 loses the place behind a possessive group
-IDENT = r"[A-Za-z_](?>(?:[A-Za-z0-9_]|/(?![/*]))*)"
 _PART = rf"(?:\.|::)(?:[0-9][A-Za-z0-9_]*+|{IDENT})"
 LOCAL = rf"{IDENT}(?>(?:{_PART})*)"
 """Names of variables: those of PyTorch's parameters have dots, those of ONNX exporters two colons."""

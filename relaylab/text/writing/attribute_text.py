@@ -12,9 +12,9 @@ from relaylab.ir.base import VirtualDevice
 from relaylab.ir.converters import Value
 from relaylab.ir.dims import AnyDim
 from relaylab.ir.expr import Constant, Expr, GlobalVar
+from relaylab.ir.names import IDENT, KEYWORDS
 from relaylab.ir.op import Op
 from relaylab.text.reading.attributes import TYPE_KEY
-from relaylab.text.reading.lexer import IDENT, KEYWORDS
 from relaylab.text.reading.metadata import CONSTANT, MetaWriter, is_storable, listed
 from relaylab.text.scalars import attribute_float, quote
 from relaylab.text.writing.naming import RESERVED, global_text

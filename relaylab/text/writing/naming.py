@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from relaylab.ir.names import IDENT, KEYWORDS
 from relaylab.ir.types import DTYPES
-from relaylab.text.reading.lexer import IDENT, KEYWORDS, LOCAL
+from relaylab.text.reading.lexer import LOCAL
 from relaylab.text.scalars import quote
 
 _LEGAL = re.compile(IDENT)
