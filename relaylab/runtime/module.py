@@ -184,12 +184,17 @@ class GraphExecutorFactoryModule(Module):
         """The graph as JSON text."""
         return self.executable.graph_json
 
+    graph_json = graph_json_str
+
     @property
     def params(self) -> dict[str, NDArray]:
-        """The parameters built into the network, as the graph names them."""
+        """The parameters built into the network, as the graph names them: copies, in a dictionary of the caller's.
+
+        Changing these changes no result: build again with others, or without `params`, which makes them inputs.
+        """
         if self._params is None:
             self._params = {name: array(value) for name, value in self.executable.params.items()}
-        return self._params
+        return dict(self._params)
 
     @property
     def lib(self) -> GraphExecutorFactoryModule:
@@ -197,11 +202,6 @@ class GraphExecutorFactoryModule(Module):
         return self
 
     module = lib
-
-    @property
-    def graph_json(self) -> str:
-        """The graph as JSON text."""
-        return self.graph_json_str
 
     @property
     def mod_name(self) -> str:
@@ -215,7 +215,7 @@ class GraphExecutorFactoryModule(Module):
     get_executor_config = get_graph_json
 
     def get_params(self) -> dict[str, NDArray]:
-        """The parameters built into the network, as the graph names them."""
+        """The parameters built into the network, as `params`."""
         return self.params
 
     def get_lib(self) -> GraphExecutorFactoryModule:

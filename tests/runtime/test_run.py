@@ -149,3 +149,13 @@ def test_threads_that_share_a_library_get_their_own_results(lib: Library) -> Non
     for thread in threads:
         thread.join(60)
     assert not failures and not any(thread.is_alive() for thread in threads)
+
+
+def test_what_is_done_to_the_parameters_changes_no_result(lib: Library, x: np.ndarray) -> None:
+    """They were kept as they were changed, so that the library told other values than its code has."""
+    mine = lib.get_params()
+    mine["p0"] = array(np.zeros(tiny.SIZE, "float32"))
+    np.testing.assert_array_equal(lib.params["p0"].numpy(), tiny.weights()[0])
+    np.testing.assert_allclose(lib.run(x=x)[0], tiny.expected(x), rtol=1e-6)
+    with pytest.raises(RelayValueError, match="built into the code"):
+        lib.run(x=x, **mine)
