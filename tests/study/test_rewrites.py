@@ -57,7 +57,8 @@ def test_text_of_every_rewrite(simplified):
         "  … 4 equal lines\n"
         "- zeros_like(%like)\n"
         '+ zeros(shape=[2, 3], dtype="float32")',
-        "5. identity  simplify_expr.py:99  x + 0, x - 0, x * 1 and x / 1 are x, if the type stays.\n"
+        "5. identity  simplify_expr.py:99  x + 0, x - 0, x * 1 and x / 1 are x, if the type stays; "
+        "a zero of floats keeps its sign.\n"
         "   x = `reshape`: Tensor[(2, 3), float32]\n"
         "  … 4 equal lines\n"
         '- %0 = zeros(shape=[2, 3], dtype="float32");\n'

@@ -126,3 +126,27 @@ def test_cells_belong_to_no_other_compiler():
     want = end(RefCreate(begin(x, "default")), "default")
     assert_structural_equal(found, run_infer_type(Function([x], want)))
     assert_structural_equal(other, run_infer_type(Function([x], RefCreate(x))))
+
+
+def test_simplified_floats_are_numbers():
+    """docs/choices.md: zeros keep their sign, constants are added first; NaN and infinities of the data stay."""
+    x = relay.var("x", shape=(5,))
+    data = np.array([-0.0, 1, np.inf, -np.inf, np.nan], "float32")
+    big, none = relay.const(1e8), relay.const(0.0)
+
+    def run(body, *disabled):
+        with transform.PassContext(opt_level=3, disabled_pass=list(disabled)):
+            return relay.create_executor("graph", IRModule.from_expr(Function([x], body))).evaluate()(data).numpy()
+
+    rest = data[2:]
+    for body, simplified, exact in (
+        (x + none, [-0.0, 1], [0.0, 1]),
+        ((x + big) - big, [0.0, 0], [0.0, 0]),
+        ((x + big) + relay.const(-1e8), [0.0, 1], [0.0, 0]),
+    ):
+        for found, want in ((run(body), simplified), (run(body, "SimplifyExpr"), exact)):
+            np.testing.assert_array_equal(found, np.array([*want, *rest], "float32"))
+            np.testing.assert_array_equal(np.signbit(found[:2]), np.signbit(want))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(run(x * none), data * np.float32(0))
+        np.testing.assert_array_equal(run(x - x), data - data)

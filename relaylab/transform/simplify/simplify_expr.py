@@ -1,4 +1,4 @@
-"""SimplifyExpr: algebra that needs no knowledge of values: rules applied until none fits."""
+"""SimplifyExpr: algebra that needs no knowledge of values: rules until none fits. Choices: docs/choices.md, Passes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _ones = is_op("ones")() | is_op("ones_like")(wildcard()) | _number
 
 @rule((x + _zeros) | (x - _zeros) | (x * _ones) | (x / _ones))
 def identity(root, types, x, number):
-    """x + 0, x - 0, x * 1 and x / 1 are x, if the type stays."""
+    """x + 0, x - 0, x * 1 and x / 1 are x, if the type stays; a zero of floats keeps its sign."""
     neutral = 0 if op_name(root) in ("add", "subtract") else 1
     if number is not None and not (is_scalar_constant(number) and number.data == neutral):
         return None
@@ -131,7 +131,7 @@ def filled_operand(root, types, found, x, filled, value):
 
 @rule((x + c1) + c2)
 def add_constants(x, c1, c2):
-    """(x + c1) + c2 is x + (c1 + c2)."""
+    """(x + c1) + c2 is x + (c1 + c2); floats are rounded, and overflow, in another place."""
     return None if isinstance(x, Constant) else call("add", x, call("add", c1, c2))
 
 
@@ -190,7 +190,13 @@ SIMPLIFY = LIKE + ARITHMETIC + SHAPES + CASTS + RuleSet([filled_operand, add_con
 
 @pass_(level=0, requires=("InferType",), idempotent=True)
 class SimplifyExpr(FunctionPass):
-    """Applies algebraic rules until none fits: identities, chains of reshapes, transposes and casts, filled tensors."""
+    """Applies algebraic rules until none fits: identities, chains of reshapes, transposes and casts, filled tensors.
+
+    As in the reference, floats are taken for numbers: x + 0 is x (-0.0 stays -0.0, where the sum is 0.0), (x + a) + b
+    is x + (a + b) (1 + 1e8 - 1e8 is 1, not 0; a + b may overflow where the sums do not), a / sqrt(x) is a * rsqrt(x),
+    rounded once more. NaN and infinities of x stay: x * 0 and x - x are not touched. For the bits of IEEE 754 leave the
+    pass out: `PassContext(disabled_pass=["SimplifyExpr"])`.
+    """
 
     rules = SIMPLIFY
 
