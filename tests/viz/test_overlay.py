@@ -13,7 +13,7 @@ from test_fold import layers
 from relaylab import relay
 from relaylab.runtime.executable import ArenaBlock, ExecutionPlan, KernelCall
 from relaylab.support.errors import RelayValueError
-from relaylab.viz import View, save, select, show, view
+from relaylab.viz import Node, View, save, select, show, view
 from relaylab.viz.graph.figure import FIGURES, Figure, abbreviated, declare, macs
 from relaylab.viz.write.export import model_explorer, netron
 from relaylab.viz.selection.fold import collapse, of_kind
@@ -160,6 +160,7 @@ def test_onnx_for_netron(name):
     graph = onnx.load_from_string(netron(made)).graph
     assert {n.name for n in graph.node} == {n.id for n in made.nodes if n.kind != "var"}
     assert {n.domain for n in graph.node} == {"relay"}
+    assert netron(View(nodes=(Node("\ud800", "call", "\ud800"),)))  # protobuf holds no half of a character
 
 
 def test_a_timeline_is_a_picture(tmp_path):

@@ -13,8 +13,9 @@ from relaylab.contrib import relay_viz
 from relaylab.contrib.relay_viz.dot import DotPlotter
 from relaylab.contrib.relay_viz.interface import DefaultVizParser, VizEdge, VizNode, VizParser
 from relaylab.contrib.relay_viz.terminal import TermGraph, TermPlotter, TermVizParser
-from relaylab.ir import Call, Op
+from relaylab.ir import Call, Function, IRModule, Op, TensorType, Var, const
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.viz.scene.theme import paint_of
 
 
 class Recorder(relay_viz.Plotter):
@@ -220,6 +221,15 @@ def test_graphviz_draws_where_it_is_asked_to(tmp_path):
     assert "graphviz" in path.read_text().lower()
 
 
+def test_names_are_text_in_the_dot_of_a_plotter():
+    """Graphviz would read `&lt;` as a bracket, and no zero at all."""
+    made = IRModule.from_expr(Function([Var(name := "a&lt;\0\ud800", TensorType((1,)))], const(1.0)))
+    plotter = DotPlotter()
+    relay_viz.RelayVisualizer(made, plotter=plotter, parser=DefaultVizParser())
+    source = plotter.digraph.source
+    assert "a&amp;lt; \ufffd" in source and name not in source and source.encode()
+
+
 def test_unknown_colours_and_engines_are_refused(tmp_path):
     plotter = DotPlotter(node_attr={"color": "bleu"})
     with pytest.raises(RelayValueError) as err:
@@ -227,6 +237,8 @@ def test_unknown_colours_and_engines_are_refused(tmp_path):
             str(tmp_path / "g")
         )
     assert "blue" in err.value.help
+    with pytest.raises(RelayValueError, match="penwidth"):
+        paint_of({"penwidth": "wide"})
     with pytest.raises(RelayError):
         styled(engine="neato").render(str(tmp_path / "g"))
 

@@ -38,12 +38,49 @@ def test_json_round_trip_of_programs(name):
         ('{"format": "relaylab.view", "version": 1, "nodes": 3}', "viz.view-json"),
         ('{"format": "relaylab.view", "version": 1, "extra": 1}', "viz.view-json"),
         ('{"format": "relaylab.view", "version": 1, "edges": [{"source": "a", "target": "b"}]}', "viz.unknown-id"),
+        ("[" * 100_000, "viz.view-json"),
     ],
 )
 def test_bad_json_is_refused(text, code):
     with pytest.raises(RelayValueError) as err:
         View.from_json(text)
     assert err.value.code == code
+
+
+@pytest.mark.parametrize(
+    "nodes, groups, code",
+    [
+        ({"role": "x"}, {}, "style"),
+        ({"kind": 'x" onload="alert(1)'}, {}, "style"),
+        ({"family": 'x"/><script>alert(1)</script>'}, {}, "style"),
+        ({"paint": ['fill:"/><script>alert(1)</script>']}, {}, "style"),
+        ({"paint": ["fill:red"]}, {}, "style"),
+        ({"paint": ["width:x"]}, {}, "style"),
+        ({}, {"kind": 'x"/><script>alert(1)</script>'}, "style"),
+        ({}, {"role": "x"}, "style"),
+        ({}, {"parent": "g"}, "nesting"),
+        ({}, {"parent": "n"}, "nesting"),
+        ({"group": "n"}, {}, "nesting"),
+        ({"id": ""}, {}, "id"),
+        ({"cost": [["MACs", 1.0, 2]]}, {}, "json"),
+        ({"cost": [["MACs"]]}, {}, "json"),
+    ],
+)
+def test_json_that_no_picture_could_hold_is_refused(nodes, groups, code):
+    """Styles stand in pictures as they are, where they could be markup; groups in themselves had no outermost one."""
+    data = {
+        "format": "relaylab.view",
+        "version": 1,
+        "nodes": [{"id": "n", "kind": "call", "title": "x"} | nodes],
+        "groups": [{"id": "g", "kind": "function", "title": "y"} | groups],
+    }
+    with pytest.raises(RelayValueError) as err:
+        viz.from_json(json.dumps(data))
+    assert err.value.code.endswith(code)
+
+
+def test_half_of_a_character_is_written_as_a_question_mark():
+    assert View.from_json(View(nodes=(Node("漢", "call", "\ud800"),)).to_json()).node_by_id["漢"].title == "?"
 
 
 def test_repeated_ids_are_refused():

@@ -118,6 +118,14 @@ def test_hostile_names_are_valid_dot():
     assert show(hostile_program(), params="nodes", title=HOSTILE[4], engine="dot").data("svg").startswith(b"<?xml")
 
 
+@pytest.mark.parametrize("types, found", [("none", (False, False)), ("edges", (False, True)), ("both", (True, True))])
+def test_dot_has_types_where_they_are_asked_for(types, found, tmp_path):
+    text = save(show(program("fused"), types=types, attrs="none"), tmp_path / "x.dot").read_text()
+    assert "channels=4" not in text
+    lines = [line for line in text.splitlines() if "float32" in line and "subgraph" not in line]
+    assert (any(" -> " not in line for line in lines), any(" -> " in line for line in lines)) == found
+
+
 def test_names_of_functions_are_no_markup_and_no_ports_in_dot():
     """Two functions, one calls the other: as many names as there are boxes, each quoted."""
     x, y = (Var(name, TensorType((1,))) for name in ("z:0", "<y>"))

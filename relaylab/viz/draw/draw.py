@@ -71,7 +71,7 @@ class _Drawing:
         self.sideways = options.direction == "LR"
         self.parent = _shallow_parents(view)
         self.cards = {n.id: card(n, options.types, options.attrs, self._ports(n.id)) for n in view.nodes}
-        self.typed = self._typed_edges()
+        self.typed = typed_edges(view, options.types)
         self.crowded = sum(e.kind == "callee" and self._roots_differ(e) for e in view.edges) > MANY
         arrangement = engine.LayoutOptions(direction=options.direction, rank_gap=self._rank_gap())
         self.layout = engine.lay_out(self._boxes(), self._links(), self._frames(), arrangement, seed)
@@ -96,12 +96,6 @@ class _Drawing:
             self._bands(),
             self.layout.seed,
         )
-
-    def _typed_edges(self) -> set[str]:
-        """The edges that say their type: where types stand on edges, the first one from each source."""
-        if self.options.types not in ("edges", "both"):
-            return set()
-        return {e.id for e in {e.source: e for e in reversed(self.view.edges) if e.type}.values()}
 
     def _rank_gap(self) -> float:
         """Room between the ranks: for arrows, and for the types on edges."""
@@ -291,6 +285,13 @@ class _Drawing:
             parts.append(Text(x, base, note, BODY, styles=("text-dim",)))
             x += text_width(note, BODY) + 10
         return [Element("caption", "note", tuple(parts), self.view.title, box=(MARGIN, MARGIN, x - MARGIN, CAPTION))]
+
+
+def typed_edges(view: View, types: str) -> set[str]:
+    """The edges that say their type: where types stand on edges, the first one from each source."""
+    if types not in ("edges", "both"):
+        return set()
+    return {e.id for e in {e.source: e for e in reversed(view.edges) if e.type}.values()}
 
 
 def _right(element: Element) -> float:

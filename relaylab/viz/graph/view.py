@@ -7,22 +7,30 @@ program, `relay_viz` from a user's own parser, `diff` from two others; every plo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeVar, cast, get_args, get_origin, get_type_hints
+from functools import cached_property
+from typing import TYPE_CHECKING
 
+from relaylab.support import schema
 from relaylab.support.errors import RelayValueError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-T = TypeVar("T")
 FORMAT = "relaylab.view"
 VERSION = 1
 
 ROLES = ("added", "removed", "changed", "moved", "merged")
 """What a diff may say about a node, an edge or a group; the empty role is "the same"."""
+STYLES = {
+    "role": re.compile(f"(?:{'|'.join(ROLES)})?"),
+    "kind": re.compile(r"[\w-]+"),
+    "family": re.compile(r"[\w-]*"),
+    "paint": re.compile(r"(?:fill|stroke):(?:#[0-9a-fA-F]{6}|none)|width:\d+(?:\.\d+)?|dash:[\d. ]*|heat-\d"),
+}
+"""What of a view becomes styles of a picture as it is: a file of somebody else's may hold anything there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +167,40 @@ class View:
         return next((g for g in self.around(group) if g.kind == "primitive"), None)
 
     def check(self) -> View:
-        """The view itself, or `RelayValueError` if ids repeat or an edge or group ends nowhere."""
+        """The view itself, or `RelayValueError`: ids repeat, an edge or group ends nowhere, groups stand in each other
+        in a circle, a word is no style.
+        """
         ids = [n.id for n in self.nodes] + [g.id for g in self.groups]
-        if len(set(ids)) != len(ids):
-            raise RelayValueError("two parts of the view have one id", code="viz.duplicate-id")
+        if len({*ids, ""}) <= len(ids):
+            why = "a part of the view has no id" if "" in ids else "two parts of the view have one id"
+            raise RelayValueError(why, code="viz.duplicate-id")
         for name in self._references():
             if name not in self.node_by_id and name not in self.group_by_id:
                 raise RelayValueError(f"the view mentions `{name}`, which is not in it", code="viz.unknown-id")
+        self._check_nesting()
+        for field, told in self._styles():
+            if wrong := [word for word in told if not STYLES[field].fullmatch(word)]:
+                raise RelayValueError(f"the view has a {field} {wrong[0]!r:.60}, which is none", code="viz.view-style")
         return self
+
+    def _check_nesting(self) -> None:
+        settled = {""}
+        for at in (*self.group_by_id, *{n.group for n in self.nodes}):
+            way: dict[str, None] = {}
+            while at not in settled:
+                if at in way or at not in self.group_by_id:
+                    why = "is in itself" if at in way else "is no group, and something is in it"
+                    raise RelayValueError(f"`{at}` {why}", code="viz.nesting")
+                way[at] = None
+                at = self.group_by_id[at].parent
+            settled.update(way)
+
+    def _styles(self) -> Iterator[tuple[str, set[str]]]:
+        parts = (*self.nodes, *self.groups)
+        yield "role", {p.role for p in (*parts, *self.edges)}
+        yield "kind", {p.kind for p in (*parts, *self.edges)}
+        yield "family", {n.family for n in self.nodes}
+        yield "paint", {style for n in self.nodes if n.paint for style in n.paint}
 
     def renamed(self, ids: Mapping[str, str]) -> View:
         """The view with other ids for some of its nodes and groups."""
@@ -184,21 +218,24 @@ class View:
         yield from (g.parent for g in self.groups if g.parent)
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Versioned JSON: fields with their default value are left out."""
-        return json.dumps({"format": FORMAT, "version": VERSION, **_packed(self)}, indent=indent)
+        """Versioned JSON: fields with their default value are left out, halves of characters are question marks."""
+        data = {"format": FORMAT, "version": VERSION, **_packed(self)}
+        return json.dumps(data, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
 
     @staticmethod
     def from_json(text: str) -> View:
         """Read what `to_json` wrote; raises `RelayValueError` for anything else."""
         try:
-            data = json.loads(text)
-        except json.JSONDecodeError as err:
-            raise RelayValueError(f"this is not JSON: {err}", code="viz.view-json") from None
-        if not isinstance(data, dict) or data.pop("format", None) != FORMAT or data.pop("version", None) != VERSION:
-            raise RelayValueError(
-                f"this is not a graph view of format {FORMAT}, version {VERSION}", code="viz.view-version"
-            )
-        return _unpack(View, data).check()
+            data = schema.read_json(text)
+            if not isinstance(data, dict) or data.pop("format", None) != FORMAT or data.pop("version", None) != VERSION:
+                raise RelayValueError(
+                    f"this is not a graph view of format {FORMAT}, version {VERSION}", code="viz.view-version"
+                )
+            return schema.read(View, data).check()
+        except RelayValueError:
+            raise
+        except ValueError as err:
+            raise RelayValueError(f"this is no graph view: {err}", code="viz.view-json") from None
 
 
 def _by_end(edges: Iterable[Edge], end: str) -> dict[str, list[Edge]]:
@@ -225,35 +262,3 @@ def _pack(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return _packed(value)
     return [_pack(v) for v in value] if isinstance(value, tuple) else value
-
-
-@cache
-def _hints(kind: type) -> dict[str, object]:
-    return get_type_hints(kind)
-
-
-def _unpack(kind: type[T], data: object) -> T:
-    hints = _hints(kind)
-    if not isinstance(data, Mapping) or (unknown := set(data) - set(hints)):
-        what = f"fields {sorted(unknown)}" if isinstance(data, Mapping) else repr(data)[:40]
-        raise RelayValueError(f"the view's {kind.__name__} cannot have {what}", code="viz.view-json")
-    try:
-        return kind(**{name: _unpack_field(hints[name], value) for name, value in data.items()})
-    except (TypeError, ValueError) as err:
-        raise RelayValueError(f"the view's {kind.__name__} is not complete: {err}", code="viz.view-json") from None
-
-
-def _unpack_field(hint: object, value: object) -> object:
-    if isinstance(hint, type) and is_dataclass(hint):
-        return _unpack(hint, value)
-    if isinstance(hint, type) and get_origin(hint) is None:
-        return _expect(hint, value)
-    args = get_args(hint)
-    inner = args[0] if args[-1] is Ellipsis else None
-    return tuple(_unpack_field(inner or args[i], v) for i, v in enumerate(_expect(list, value)))
-
-
-def _expect(kind: type[T], value: object) -> T:
-    if not isinstance(value, (int, float) if kind is float else kind):
-        raise ValueError(f"expected {kind.__name__}, found {type(value).__name__}")
-    return cast("T", value)  # a whole number may stand for a float

@@ -17,7 +17,7 @@ from relaylab.viz.write import files
 
 if TYPE_CHECKING:
     from graphviz import Digraph
-from relaylab.viz.write.dot import node_name, run_dot
+from relaylab.viz.write.dot import label, node_name, run_dot
 
 DotVizParser = DefaultVizParser
 Attributes = Mapping[str, str]
@@ -69,17 +69,17 @@ class DotGraph(VizGraph):
         import graphviz
 
         graph = graphviz.Digraph(
-            name=graphviz.escape(f"cluster_{self._name}"),
-            graph_attr={"label": graphviz.escape(self._name), **self.graph_attr},
+            name=label(f"cluster_{self._name}"),
+            graph_attr={"label": label(self._name), **self.graph_attr},
             node_attr=self.node_attr,
             edge_attr=self.edge_attr,
         )
         for node in self.nodes.values():
-            label = graphviz.escape(f"{node.type_name}\n{node.detail}")
-            graph.node(node_name(node.identity), label, **self._get_node_attr(node))
+            lines = (node.type_name, *node.detail.split("\n"))
+            graph.node(node_name(node.identity), label(*lines), **self._get_node_attr(node))
         for edge in self.edges:
-            label = {"label": graphviz.escape(edge.label)} if edge.label else {}
-            graph.edge(node_name(edge.start), node_name(edge.end), **label)
+            named = {"label": label(edge.label)} if edge.label else {}
+            graph.edge(node_name(edge.start), node_name(edge.end), **named)
         return graph
 
     def parts(self, prefix: str) -> tuple[list[Node], list[Edge], list[Group]]:

@@ -172,9 +172,15 @@ def paint_of(attributes: Mapping[str, str]) -> tuple[str, ...]:
     fill = attributes.get("fillcolor") or ("color" in attributes and "filled" in style and attributes["color"])
     parts = [f"fill:{_color(fill)}"] if fill and "filled" in style else []
     parts += [f"stroke:{_color(attributes['color'])}"] if attributes.get("color") else []
-    parts += [f"width:{float(attributes['penwidth']):g}"] if attributes.get("penwidth") else []
+    parts += [f"width:{_width(attributes['penwidth'])}"] if attributes.get("penwidth") else []
     parts += [f"dash:{dash}" for name, dash in (("dashed", "5 3"), ("dotted", "1.5 2")) if name in style]
     return tuple(parts)
+
+
+def _width(text: object) -> str:
+    if re.fullmatch(r"\d+(\.\d+)?", str(text)):
+        return f"{float(str(text)):g}"
+    raise RelayValueError(f"`penwidth` is a number of points, not {text!r}", code="viz.option")
 
 
 def _color(name: str) -> str:

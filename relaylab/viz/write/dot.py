@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Mapping
 
 from relaylab.support.errors import RelayError
-from relaylab.viz.draw.card import card
+from relaylab.viz.draw.card import card, short_type
+from relaylab.viz.draw.draw import TYPE_WIDTH, typed_edges
 from relaylab.viz.graph.view import Edge, Group, Node, View
 from relaylab.viz.scene.metrics import plain
 from relaylab.viz.scene.theme import ROLE_ICONS, resolve
@@ -31,7 +32,7 @@ def dot_text(
     root = graphviz.Digraph(
         graph_attr={
             "rankdir": direction,
-            "label": _label(view.title),
+            "label": label(view.title),
             "labelloc": "t",
             "fontname": "Helvetica",
             "compound": "true",
@@ -44,8 +45,9 @@ def dot_text(
     for part in (*view.groups, *view.nodes):
         inside.setdefault(part.parent if isinstance(part, Group) else part.group, []).append(part)
     _fill(root, inside, types, attrs)
+    typed = typed_edges(view, types)
     for edge in view.edges:
-        _edge(root, edge, view)
+        _edge(root, edge, view, short_type(edge.type, TYPE_WIDTH) if edge.id in typed else "")
     return root.source
 
 
@@ -91,10 +93,10 @@ def _node(root, node: Node, types: str, attrs: str) -> None:
     style = {"color": paint.stroke or "black", "fillcolor": paint.fill or "white"}
     if node.role:
         style |= {"penwidth": f"{paint.width:g}", "style": "filled,rounded,dashed" if paint.dash else "filled,rounded"}
-    root.node(node_name(node.id), label=_label(*lines), **style)
+    root.node(node_name(node.id), label=label(*lines), **style)
 
 
-def _label(*lines: str) -> str:
+def label(*lines: str) -> str:
     """Lines as a label: text, also where Dot would take `<...>` for markup."""
     from graphviz import nohtml
 
@@ -106,7 +108,7 @@ def node_name(identity: str) -> str:
     return re.sub("^<", "‹", plain(identity)).replace("\\", "/").replace(":", "∶")
 
 
-def _edge(root, edge: Edge, view: View) -> None:
+def _edge(root, edge: Edge, view: View, type_: str) -> None:
     style = {"callee": "dashed", "recursion": "dashed", "order": "dotted"}.get(edge.kind, "solid")
     ends = [(_anchor(name, view), name if name in view.group_by_id else "") for name in (edge.source, edge.target)]
     more = {"ltail": f"cluster_{_escape(ends[0][1])}"} if ends[0][1] else {}
@@ -116,7 +118,8 @@ def _edge(root, edge: Edge, view: View) -> None:
         paint = resolve(("wire", f"role-{edge.role}"))
         more |= {"color": paint.stroke or "black", "penwidth": f"{paint.width:g}"}
         style = "dashed" if paint.dash else style
-    root.edge(node_name(ends[0][0]), node_name(ends[1][0]), label=_label(edge.label), style=style, **more)
+    words = label(*filter(None, (edge.label, type_)))
+    root.edge(node_name(ends[0][0]), node_name(ends[1][0]), label=words, style=style, **more)
 
 
 def _anchor(name: str, view: View) -> str:

@@ -94,6 +94,7 @@ def netron(view: View) -> bytes:
             code="viz.no-onnx",
             help='pip install "relaylab[onnx]"',
         ) from None
+    view = View.from_json(view.to_json())  # no file holds half of a character
     inputs = [n for n in view.nodes if n.kind == "var"]
     made = [_onnx_node(helper, view, n) for n in view.nodes if n.kind != "var"]
     results = [n for n in view.nodes if n.id not in view.outgoing]

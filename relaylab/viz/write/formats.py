@@ -10,6 +10,7 @@ from typing import Any
 
 from relaylab.support.errors import RelayValueError
 from relaylab.support.formats import FORMATS, SEVERAL, SHAPES, format_of, words
+from relaylab.viz.draw.draw import DrawOptions
 from relaylab.viz.graph.view import View
 from relaylab.viz.scene.scene import Scene
 from relaylab.viz.write import files, plugins
@@ -87,7 +88,8 @@ def _html(pictures: Sequence[Drawn], title: str, options: Options) -> str:
 
 def _dot(pictures: Sequence[Drawn], title: str, options: Options) -> str:
     drawn = getattr(pictures[0], "options", None)
-    return dot_text(pictures[0].view, direction=getattr(drawn, "direction", "TB"))
+    drawn = drawn if isinstance(drawn, DrawOptions) else DrawOptions()
+    return dot_text(pictures[0].view, direction=drawn.direction, types=drawn.types, attrs=drawn.attrs)
 
 
 def _txt(pictures: Sequence[Drawn], title: str, options: Options) -> str:
