@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from programs import SOURCES, add, program, relu
 
@@ -9,10 +11,12 @@ from relaylab import relay
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Var, const, is_call_to
 from relaylab.ir.trail import Trail, recording
 from relaylab.ir.visit import rewrite
-from relaylab.transform import run_pipeline
+from relaylab.support.errors import RelayError
+from relaylab.transform import PASSES, Pass, PassContext, run_pipeline
 from relaylab.transform.engine.infer_type import InferType
 from relaylab.viz import View, diff, view
 from relaylab.viz.diffs.difference import BY_STRUCTURE, BY_TRAIL
+from relaylab.viz.graph.view import ROLES
 from relaylab.viz.diffs.textdiff import diff_lines, tally, unified
 
 T = TensorType((1, 4))
@@ -90,6 +94,41 @@ def test_merged_by_a_trail():
     assert roles(d) == {"sigmoid": "merged"}
     assert next(n for n in d.merged.nodes if n.role).note == "from nn.relu, tanh"
     assert {n.title: n.role for n in d.sides[0].nodes if n.role} == {"tanh": "merged", "nn.relu": "merged"}
+
+
+def without_options(name: str) -> bool:
+    """Whether a pass can be made without being told anything, and prints nothing."""
+    try:
+        return "Print" not in name and isinstance(PASSES[name].factory(), Pass)
+    except (RelayError, TypeError):
+        return False
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.filterwarnings("ignore:.*has no category")
+def test_counts_add_up_to_both_programs(name):
+    """Each part of both has one role, and what is in both has the same one on both sides."""
+    mod, changed = program(name), 0
+    for made in filter(without_options, PASSES):
+        history = run_pipeline(mod, [made], PassContext(opt_level=4))
+        d = diff(mod, history.mod, history)
+        before, after = (Counter(p.role for p in (*side.nodes, *side.groups)) for side in d.sides)
+        assert all(before[role] == after[role] for role in ("", "changed", "moved")), made
+        assert before["added"] == after["removed"] == 0
+        assert d.counts == {role: n for role in ROLES if (n := (before if role == "removed" else after)[role])}, made
+        drawn = Counter(p.role for p in (*d.merged.nodes, *d.merged.groups))
+        told = [int(note.split()[0]) for note in d.merged.notes if note.endswith("dissolved")]
+        assert d.counts.get("removed", 0) == drawn["removed"] + sum(told)
+        assert all(d.counts.get(role, 0) == drawn[role] for role in ("added", "changed", "moved", "merged"))
+        changed += bool(d.counts)
+    assert changed > 3
+
+
+def test_kernels_that_dissolve_are_counted():
+    mod = program("fused")
+    history = run_pipeline(mod, ["DefuseOps"], PassContext(opt_level=3))
+    d = diff(mod, history.mod, history)
+    assert d.counts == {"removed": 1, "moved": 3} and d.merged.notes[0] == "1 group dissolved"
 
 
 def test_removed_is_a_ghost_in_its_place():

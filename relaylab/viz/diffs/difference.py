@@ -6,7 +6,6 @@ Choices: docs/choices.md, The explorer.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -53,8 +52,11 @@ class Difference:
 
     @cached_property
     def merged(self) -> View:
-        """One view with everything: what was removed is drawn as a ghost."""
-        return replace(self.roles.merged(), notes=(self.how,) if self.how else ())
+        """One view with everything: what was removed is drawn as a ghost; a note says how many boxes dissolved."""
+        made = self.roles.merged()
+        dissolved = self.roles.counts["removed"] - sum(p.role == "removed" for p in (*made.nodes, *made.groups))
+        told = f"{counted(dissolved, 'group')} dissolved" if dissolved else ""
+        return replace(made, notes=tuple(filter(None, (told, self.how))))
 
     @cached_property
     def sides(self) -> tuple[View, View]:
@@ -63,9 +65,11 @@ class Difference:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many nodes and groups have each role."""
-        found = Counter(part.role for part in (*self.merged.nodes, *self.merged.groups))
-        return {role: found[role] for role in ROLES if found[role]}
+        """How many nodes and groups have each role; `sides` has what was merged before, with which all parts add up.
+
+        Before: the same, changed, moved, merged, removed. After: as many the same, changed and moved; merged, added.
+        """
+        return {role: self.roles.counts[role] for role in ROLES if self.roles.counts[role]}
 
     @property
     def changed_edges(self) -> int:

@@ -54,6 +54,18 @@ class Roles:
         """The groups of `after` with their roles, by id."""
         return {g.id: self.group(g) for g in self.after.groups}
 
+    @cached_property
+    def ghosts(self) -> list[Node]:
+        """The nodes of `before` that are no more, and that no other one stands for."""
+        return [n for n in self.before.nodes if n.id not in self.kept and n.id not in self.absorbed]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many nodes and groups have each role: those after, and of those before what is removed."""
+        found = Counter(part.role for part in (*self.nodes.values(), *self.groups.values()))
+        found["removed"] = len(self.ghosts) + len(self.before.groups) - len(self.kept_groups)
+        return found
+
     # -- after -----------------------------------------------------------------------------------
 
     def node(self, node: Node) -> Node:
@@ -140,11 +152,10 @@ class Roles:
 
     def merged(self) -> View:
         """One view: `after` with roles, and what was removed as ghosts in its old place."""
-        ghosts = [n for n in self.before.nodes if n.id not in self.kept and n.id not in self.absorbed]
         groups = dict(self.groups)
-        for ghost in ghosts:
+        for ghost in self.ghosts:
             self._keep_groups(ghost.group, groups)
-        nodes = [*self.nodes.values()] + [replace(g, role="removed") for g in ghosts]
+        nodes = [*self.nodes.values()] + [replace(g, role="removed") for g in self.ghosts]
         known = {n.id for n in nodes} | groups.keys()
         gone = [replace(e, role="removed") for e in self.before.edges if _key(e) not in self._new_edges]
         gone = [e for e in gone if e.source in known and e.target in known]
