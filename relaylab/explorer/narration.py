@@ -34,9 +34,10 @@ def sentences(frames: Frames, frame: int) -> list[str]:
     """What the pass before a frame did."""
     segment, item = frames.pipeline.segments[frame - 1], frames.pipeline.items[frame - 1]
     if not segment.ran or segment.error is not None:
-        return (
-            [f"{item.name} stopped: {segment.error}".split("\n")[0]] if segment.error else [f"{item.name} did not run."]
-        )
+        said = str(segment.error) or type(segment.error).__name__
+        return [
+            f"{item.name} stopped: {said}".split("\n")[0] if segment.error is not None else f"{item.name} did not run."
+        ]
     if segment.main is not None and segment.main.skipped:
         return [f"{item.name} was skipped: {segment.main.skipped}."]
     if not segment.changed:

@@ -144,7 +144,7 @@ class Session:
         except KeyboardInterrupt:
             self.refresh()  # views that were being made may be halves
             return {"error": STOPPED}
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return {"error": f"{type(error).__name__}: {error}"}
 
     def ask(self, what: object, *args: object) -> dict[str, object]:

@@ -49,17 +49,17 @@ class Story:
         """What stands for a node, or what it was made from, in another frame."""
         start = self.frames.nodes[frame].get(name)
         at: tuple[Expr, ...] = (start,) if start is not None else ()
-        for segment in self.frames.pipeline.segments[frame:other]:
-            at = tuple(dict.fromkeys(n for n in (became(segment, n) for n in at) if n is not None))
-        for segment in reversed(self.frames.pipeline.segments[other:frame]):
-            at = makers(segment, at)
+        for k in range(frame + 1, other + 1):
+            at = tuple(dict.fromkeys(n for n in (self._after(k, n) for n in at) if n is not None))
+        for k in range(frame, other, -1):
+            at = tuple(dict.fromkeys((*self._itself(k, at), *makers(self.frames.pipeline.segments[k - 1], at))))
         return list(dict.fromkeys(self._names(other, at)))
 
     def fused(self, frame: int, name: str) -> Function | None:
         """The fused function of the last frame that a node ended up in."""
         at: Expr | None = self.frames.nodes[frame].get(name)
-        for segment in self.frames.pipeline.segments[frame:]:
-            at = became(segment, at)
+        for k in range(frame + 1, len(self.frames)):
+            at = self._after(k, at) if at is not None else None
         if isinstance(at, Call) and isinstance(at.op, Function) and at.op.is_primitive:
             return at.op  # a kernel of one operator stands in its place
         view, last = self.frames.views[-1], frame == len(self.frames) - 1
@@ -69,6 +69,18 @@ class Story:
         expr = self.frames.nodes[-1].get(kernel.id) if kernel is not None else None
         return expr if isinstance(expr, Function) else None
 
+    # -- from frame to frame --------------------------------------------------------------------------
+
+    def _after(self, frame: int, node: Expr) -> Expr | None:
+        """What a node of the frame before is in a frame: what has its id there, or else stands in its place."""
+        same = self.frames.nodes[frame].get(self.frames.ids[frame - 1].get(node, ""))
+        return became(self.frames.pipeline.segments[frame - 1], node) if same is None else same
+
+    def _itself(self, frame: int, nodes: Iterable[Expr]) -> tuple[Expr, ...]:
+        """What nodes of a frame were in the frame before, if they have been there, by their ids."""
+        known = self.frames.nodes[frame - 1]
+        return tuple(known[name] for name in self._names(frame, nodes) if name in known)
+
     # -- chapters -------------------------------------------------------------------------------------
 
     def _backward(self, frame: int, start: Expr, name: str) -> Iterator[Chapter]:
@@ -77,20 +89,16 @@ class Story:
             segment = self.frames.pipeline.segments[k - 1]
             if not segment.changed:
                 continue
-            now, at = at, self._itself(k, at, makers(segment, at))
-            if not at:
+            now, at = at, self._itself(k, at) or makers(segment, at)  # what was merged into it has a life of its own
+            if not at or (self._added(k, now) and not self._names(k - 1, at)):
                 yield self._chapter(k, "made here", self._names(k, now))
                 return
             yield from self._change(k, self._names(k - 1, at), self._names(k, now))
         yield self._chapter(0, "in the program as it was built", self._names(0, at) or [name])
 
-    def _itself(self, frame: int, now: tuple[Expr, ...], made_from: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """Of what nodes were made from those that they were before, if they have been there: who was merged into a
-        node has a life of its own."""
-        names = set(self._names(frame, now))
-        ids = self.frames.ids[frame - 1]
-        same = tuple(n for n in made_from if ids.get(n) in names)
-        return same or made_from
+    def _added(self, frame: int, nodes: Iterable[Expr]) -> bool:
+        drawn = self.frames.roles(frame)[1]
+        return any(name in drawn and drawn[name].role == "added" for name in self._names(frame, nodes))
 
     def _forward(self, frame: int, start: Expr) -> Iterator[Chapter]:
         at = start
@@ -98,7 +106,7 @@ class Story:
             segment = self.frames.pipeline.segments[k - 1]
             if not segment.changed:
                 continue
-            was, now = at, became(segment, at)
+            was, now = at, self._after(k, at)
             if now is None:
                 yield self._chapter(k, "gone: nothing stands in its place", [])
                 return

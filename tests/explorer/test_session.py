@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,9 @@ from relaylab import relay, study
 from relaylab.ir import Call, rewrite
 from relaylab.explorer import Session
 from relaylab.support import progress
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def session(what, passes=None) -> Session:
@@ -195,6 +199,61 @@ def test_counterparts_in_other_stages(mlp):
     assert found["0"] == ["main/nn.bias_add"] and all(found.values())
     back = mlp.ask("counterparts", fuse + 1, found[str(fuse + 1)][0], [0])["ids"]
     assert back["0"] == ["main/nn.bias_add"]
+
+
+def test_a_life_goes_on_where_a_pass_tells_nothing_of_its_nodes(mlp):
+    """A program read again from its text has other nodes, which pictures know as the same by their places."""
+
+    @relay.transform.module_pass(opt_level=0)
+    def ReadAgain(mod, ctx):
+        return relay.parse(mod.astext())
+
+    found = session("mlp", [ReadAgain, "FuseOps"])
+    for node in found.frames.views[0].nodes:
+        assert found.ask("counterparts", 0, node.id, [1])["ids"]["1"] == [node.id]
+        assert found.ask("counterparts", 1, node.id, [0])["ids"]["0"] == [node.id]
+        story = found.ask("node", 1, node.id)["story"]
+        assert story[0]["frame"] == 0 and not any(c["frame"] == 1 for c in story)
+        assert not any(c["what"].startswith("gone") for c in story)
+
+
+@pytest.mark.parametrize("how", ["partial_evaluate/closure", "fuse_ops/order_of_effects"])
+def test_what_a_pass_added_was_not_built_with_the_program(how):
+    text = (GOLDEN / f"transform/{how}.relay").read_text().split("// ---- ")[0]
+    found = session(relay.parse(text[text.index("#[") :]), ["PartialEvaluate", "ToANormalForm", "FuseOps"])
+    stories = [found.story.of(k, n.id) for k in found.frames.changing() for n in found.frames.views[k].nodes]
+    lives = [(s, c) for s in stories for c in s if c["what"].startswith("added")]
+    assert stories and not any(s[0]["frame"] == 0 and s[0]["ids"] == c["ids"] for s, c in lives)
+
+
+def test_a_pass_that_stopped_keeps_no_numbers():
+    """It left the program as it was; the figures of that are no answer."""
+
+    @relay.transform.module_pass(opt_level=0)
+    def Fails(mod, ctx):
+        raise StopIteration
+
+    found = session("mlp", [Fails])
+    assert "Fails stopped" in found.ask("check", 0)["error"]
+    assert found.ask("words", 1)["sentences"] == ["Fails stopped: StopIteration"]
+
+
+def test_whoever_ends_python_is_answered():
+    @relay.transform.module_pass(opt_level=0)
+    def Ends(mod, ctx):
+        raise SystemExit(3)
+
+    found = session("mlp", [])
+    found.pipeline.insert(0, Ends)
+    assert found.reply({"id": 1, "what": "rows"})["answer"]["error"] == "SystemExit: 3"
+
+
+def test_nothing_is_a_part_of_an_empty_program():
+    @relay.transform.module_pass(opt_level=0)
+    def Empties(mod, ctx):
+        return relay.IRModule()
+
+    assert session("mlp", [Empties]).ask("extract", 1, [])["error"].startswith("error[")
 
 
 def test_why_asks_the_program_that_the_pass_gets(mlp):

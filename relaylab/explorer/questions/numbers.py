@@ -8,6 +8,7 @@ from relaylab.explorer.question import Index, question
 from relaylab.explorer.session import Session
 from relaylab.study.bisect import TOLERANCE, bisect_history
 from relaylab.study.crash import Crash, crash_of
+from relaylab.support.errors import RelayValueError
 from relaylab.viz.write.html import SceneData, scene_data
 
 
@@ -22,6 +23,10 @@ class CheckAnswer(TypedDict):
 @question()
 def check(session: Session, index: Index) -> CheckAnswer:
     """Whether a pass keeps the numbers: the interpreter on seeded input, against the program before all passes."""
+    pipeline = session.checked.pipeline(session.small)
+    if pipeline.segments[index].error is not None:
+        why = f"{pipeline.items[index].name} stopped: there are no numbers after it"
+        raise RelayValueError(why, code="explorer.check")
     size = session.checked.error(session.small, index)
     return {"index": index, "error_size": size, "ok": size is not None and bool(size <= TOLERANCE)}
 

@@ -60,7 +60,7 @@ def extract(session: Session, frame: Frame, ids: list[str], name: str = "part") 
     mod = frames.modules[frame]
     wanted = [e for i in _members(frames.views[frame], ids) if (e := frames.nodes[frame].get(i)) is not None]
     homes = {gv.name_hint: len(set(post_order(f.body)) & set(wanted)) for gv, f in mod.functions.items()}
-    part = viz.extract(mod, wanted, max(homes, key=lambda n: homes[n]))
+    part = viz.extract(mod, wanted, max(homes, key=lambda n: homes[n], default="main"))
     given = session.bind(name, part) or name
     session.extracted[given] = part
     text = part.astext()
