@@ -11,6 +11,7 @@ from relaylab.ir import Constant, Expr, IRModule, TupleGetItem
 from relaylab.ir.op import op_name
 from relaylab.study.exploration import Exploration
 from relaylab.support.errors import RelayValueError
+from relaylab.support.order import post_order
 from relaylab.support.words import counted
 from relaylab.viz.graph.view import Node
 
@@ -69,16 +70,20 @@ def _gone(frames: Frames, frame: int, nodes: Iterable[Node]) -> Iterable[str]:
     """Operators that are no more: computed ahead of time, or without a successor."""
     gone = [n for n in nodes if n.role == "removed" and n.operator]
     fate = {n.id: became(frames.pipeline.segments[frame - 1], frames.nodes[frame - 1].get(n.id)) for n in gone}
+    computed = [n.id for n in gone if isinstance(fate[n.id], Constant)]
+    incoming = frames.views[frame - 1].incoming
+    behind = set(post_order(computed, lambda name: [e.source for e in incoming.get(name, ())]))
     constants = Counter(n.operator for n in gone if isinstance(fate[n.id], Constant))
-    others = Counter(n.operator for n in gone if not isinstance(fate[n.id], Constant))
+    fed = Counter(n.operator for n in gone if n.id in behind) - constants
+    others = Counter(n.operator for n in gone if n.id not in behind)
     if constants:
         known = _listed(constants)
         yield (
-            f"Computed ahead of time, into constants: {known}, and what only fed them: {_listed(others)}."
-            if others
+            f"Computed ahead of time, into constants: {known}, and what only fed them: {_listed(fed)}."
+            if fed
             else f"Computed ahead of time, into constants: {known}."
         )
-    elif others:
+    if others:
         yield f"No longer there: {_listed(others)}."
 
 

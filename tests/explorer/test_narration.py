@@ -39,6 +39,15 @@ def test_constants_are_computed_ahead(resnet):
     )
 
 
+def test_what_decided_an_if_fed_no_constant():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main(%x: float32) { if (less(1f, 2f)) { multiply(%x, sqrt(add(1f, 3f))) } else { %x } }""")
+    told = explorer.in_words(study.explore(mod, passes=["FoldConstant"]), 0)
+    assert told[:2] == [
+        "Computed ahead of time, into constants: 1 sqrt, and what only fed them: 1 add.", "No longer there: 1 less."
+    ]  # fmt: skip
+
+
 def test_functions_that_came_or_went_are_named():
     mod = relay.parse("""#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }
