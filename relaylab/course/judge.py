@@ -28,6 +28,8 @@ from relaylab.support.errors import RelayError
 
 CLICK = "still open: choose operators by clicking, or name them"
 OPEN = "still open: put your answer in the place of `...`"
+MOST = 2000
+"""Characters of what is said of an answer, which may be of any length itself."""
 
 
 class NotYet(Exception):
@@ -87,14 +89,14 @@ def _judged(asked: Exercise, names: dict[str, object]) -> Verdict:
     try:
         exec(asked.judge, names)  # noqa: S102
     except NotYet as lacks:
-        return Verdict(asked, False, str(lacks))
-    except Exception as error:  # noqa: BLE001  (of the answer, which may be a function)
-        return Verdict(asked, False, _raised(error))
+        return Verdict(asked, False, str(lacks)[:MOST])
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (of the answer, which may be a function)
+        return Verdict(asked, False, _raised(error)[:MOST])
     progress().solve(asked.name)
     return Verdict(asked, True, told("right"))
 
 
-def _raised(error: Exception) -> str:
+def _raised(error: BaseException) -> str:
     said = "; ".join(filter(None, (error.message, error.help))) if isinstance(error, RelayError) else str(error)
     if "ellipsis" in said:
         return told(OPEN)  # a function or a rule that still gives `...`

@@ -124,6 +124,11 @@ def test_no_exercise_takes_or_breaks_on_what_is_no_answer(answer: object) -> Non
         assert not any(course.check(e.name, answer) for e in lesson.exercises)
 
 
+def test_an_answer_may_neither_end_python_nor_talk_without_end() -> None:
+    assert "SystemExit: 3" in str(course.check("share", lambda x: sys.exit(3)))
+    assert len(str(course.check("channels_last", lambda *place: "z" * 10**6))) < 5000
+
+
 def test_kernels_are_told_by_the_names_before() -> None:
     asked = course.question("folds")
     kernels = predicting.together(asked, ["FuseOps"])
