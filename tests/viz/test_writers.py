@@ -30,7 +30,7 @@ from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, cuts, sheets
 from relaylab.viz.write.pdf import escape, pdf
 from relaylab.support.formats import FORMATS, SHAPES
 from relaylab.viz.write.formats import WRITERS, save_scene
-from relaylab.viz.scene.scene import Rect, Text, extent
+from relaylab.viz.scene.scene import Element, Rect, Scene, Text, extent
 from relaylab.viz.write.svg import svg
 from relaylab.viz.write.terminal import tree
 from relaylab.viz.scene.theme import DARK, HEAT, LIGHT, ROLE_ICONS, resolve
@@ -355,6 +355,15 @@ def test_pages_have_numbers_and_a_legend():
 
 def test_pdf_text_outside_winansi_is_spelled():
     assert escape("a→b") == "a->b" and escape("µ(×)\\") == "\\265\\(\\327\\)\\\\" and escape("漢") == "?"
+
+
+def test_what_a_pdf_spells_stands_in_the_middle_all_the_same():
+    def middle(text: str) -> float:
+        scene = Scene(100.0, 20.0, (Element("a", "note", (Text(50.0, 10.0, text, 10.0, anchor="middle"),)),))
+        x, said = re.search(r"1 0 0 -1 (\S+) \S+ Tm \((.*)\) Tj", pdf_texts(pdf([scene]))[0]).groups()
+        return float(x) + text_width(said, 10.0) / 2
+
+    assert [middle(text) for text in ("abc", "漢字", "a→b")] == pytest.approx([50.0] * 3, abs=0.01)
 
 
 def test_png_without_the_extra_says_how_to_get_it(monkeypatch):

@@ -219,7 +219,7 @@ class _Drawing:
             return []
         x, y = start[0] + 4, start[1] + SMALL + 1
         text = short_type(edge.type, self._room(x, start[1], y))
-        return [Text(x, y, text, SMALL, styles=("text-type",))] if text else []
+        return [Text(x, y, text, SMALL, styles=("text-type",))] if len(text) > 1 else []  # no room but for "…"
 
     def _room(self, x: float, top: float, bottom: float) -> float:
         """How far a text may go to the right before it meets a box."""

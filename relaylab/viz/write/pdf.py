@@ -19,7 +19,9 @@ from relaylab.viz.scene.theme import resolve
 
 _FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mono": ("F3", "Courier")}
 _CUT = re.compile(r"(?:to|from) page (\d+)")  # where a line goes on: a link
-_SPELLED = {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
+_SPELLED = str.maketrans(
+    {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
+)
 
 
 def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab", width: float | None = None) -> bytes:
@@ -82,18 +84,15 @@ def _path(commands: tuple[tuple, ...]) -> str:
 
 def _text(text: Text, color: str) -> str:
     shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor]
-    x = text.x - shift * text_width(text.text, text.size, text.face)
+    said = text.text.translate(_SPELLED).encode("cp1252", "replace").decode("cp1252")
+    x = text.x - shift * text_width(said, text.size, text.face)
     font = _FONTS[text.face][0]
-    return (
-        f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escape(text.text)}) Tj ET"
-    )
+    return f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escape(said)}) Tj ET"
 
 
 def escape(text: str) -> str:
     """`text` as the inside of a PDF string in WinAnsi: brackets and backslashes escaped, other bytes in octal."""
-    spelled = "".join(_SPELLED.get(c, c) for c in text)
-    raw = spelled.encode("cp1252", "replace")
-    return "".join(_byte(b) for b in raw)
+    return "".join(map(_byte, text.translate(_SPELLED).encode("cp1252", "replace")))
 
 
 def _byte(value: int) -> str:
