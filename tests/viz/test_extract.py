@@ -8,7 +8,7 @@ from programs import SOURCES, program
 
 from relaylab import relay
 from relaylab.interp import random_inputs
-from relaylab.ir import Call, IRModule, Op, post_order
+from relaylab.ir import Call, If, IRModule, Op, post_order
 from relaylab.support.errors import RelayValueError
 from relaylab.viz import extract, path, view
 from relaylab.zoo.catalog import NETWORKS
@@ -53,6 +53,25 @@ def test_what_flows_in_is_a_parameter_and_values_agree():
     assert [p.name_hint for p in part["main"].params] == ["exp"]
     value = np.random.RandomState(0).randn(2, 3).astype("float32")
     np.testing.assert_array_equal(run(part, value).numpy(), np.maximum(value, 0) + value)
+
+
+def test_two_ifs_that_are_selected_share_what_they_shared():
+    """The inner one is a value of its own, and part of the outer one: a function in both is one function."""
+    mod = relay.transform.InferType()(
+        relay.parse("""#[version = "0.0.5"]
+def @main(%y: float32, %c: bool) {
+  %0 = fn (%p: float32) { add(%p, %y) };
+  %1 = %0(%y);
+  %2 = if (%c) { exp(%1) } else { tanh(%1) };
+  %3 = if (%c) { %1 } else { add(%1, %2) };
+  (%3, %2)
+}""")
+    )
+    part = extract(mod, [e for e in post_order(mod["main"].body) if isinstance(e, If)])
+    for c in (True, False):
+        given = {"c": np.array(c), "y": np.float32(2)}
+        ours, whole = (run(m, *(given[p.name_hint] for p in m["main"].params)) for m in (part, mod))
+        assert [v.numpy() for v in ours] == [v.numpy() for v in whole]
 
 
 def test_nothing_selected_is_said():

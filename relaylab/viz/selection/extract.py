@@ -100,10 +100,10 @@ class _Part:
         results = [made[e] for e in self._results()]
         return ir.Function(list(params.values()), results[0] if len(results) == 1 else ir.Tuple(results))
 
-    def _rebuilt(self, expr: ir.Expr, made: Mapping[ir.Expr, ir.Expr]) -> ir.Expr:
+    def _rebuilt(self, expr: ir.Expr, made: dict[ir.Expr, ir.Expr]) -> ir.Expr:
         if not isinstance(expr, FLOW):
-            memo = dict(made) | {v: self._now(v, made) for v in free_vars(expr)}
-            return ir.rewrite(expr, lambda new, old: new, memo=memo)
+            made.update({v: self._now(v, made) for v in free_vars(expr)})
+            return ir.rewrite(expr, lambda new, old: new, memo=made)  # what two of them share stays one
         return ir.rebuild(expr, [self._now(c, made) for c in ir.children(expr)])
 
     def _now(self, expr: ir.Expr, made: Mapping[ir.Expr, ir.Expr]) -> ir.Expr:
