@@ -153,6 +153,7 @@ class _Lowering:
                     for at in group:
                         self._accumulate(local, kind, value, at)
                 case Store(buffer, address, value):
+                    assert value.dtype == buffer.dtype, f"{value.dtype} is stored as {buffer.dtype}"
                     for at in group:
                         self.emitter.store(buffer, address, value, at)
                 case For(kind="vectorized"):
