@@ -30,6 +30,7 @@ from relaylab.zoo.catalog import NETWORKS
 
 WEIGHTS = ("weight", "kernel", "gamma", "beta", "moving_mean", "moving_var", "bias")
 """What operators call the arguments that are learnt."""
+_QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
 Namespace = dict[str, Any]
 """The names of a notebook."""
 
@@ -46,7 +47,7 @@ def parse(magic: Callable[..., object], line: str) -> argparse.Namespace:
     """
     text, parser = line.rstrip().removesuffix(";"), parser_of(magic)
     try:
-        args = parser.parse_args([_unquoted(word) for word in shlex.split(text, comments=True, posix=False)])
+        args = parser.parse_args([_unquoted(word) for word in _words(text)])
         args.quiet |= text != line.rstrip()
         return args
     except ValueError as error:  # of the splitting
@@ -64,6 +65,21 @@ def parser_of(magic: Callable[..., object]) -> argparse.ArgumentParser:
     """The parser that `takes` made for a magic."""
     found = getattr(magic, "parser", None)
     assert isinstance(found, argparse.ArgumentParser), f"{magic} has no arguments"
+    return found
+
+
+def _words(text: str) -> list[str]:
+    """The words of a line; what stands in brackets that are closed later is one word, as in `x=np.ones((1, 8))`."""
+    found, left = [], shlex.split(text, comments=True, posix=False)
+    while left:
+        for count in range(1, len(left) + 1):
+            bare = _QUOTED.sub("", " ".join(left[:count]))
+            if sum(map(bare.count, "([{")) <= sum(map(bare.count, ")]}")):
+                break
+        else:
+            count = 1  # nothing closes it
+        found.append(" ".join(left[:count]))
+        left = left[count:]
     return found
 
 

@@ -99,7 +99,7 @@ class _Shell:
 class RelayMagics(_Shell, Magics):
     """Defaults are set with `%config RelayMagics.opt_level = 2`."""
 
-    opt_level = Int(3, help="the optimization level of magics that build or run passes").tag(config=True)
+    opt_level = Int(3, min=0, max=4, help="the optimization level of magics that build or run passes").tag(config=True)
 
     def level(self, args: argparse.Namespace) -> int:
         return self.opt_level if args.opt_level is None else args.opt_level

@@ -469,3 +469,11 @@ def test_files_are_programs(cell, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a net.relay").write_text("fn (%x: Tensor[(2), float32]) { nn.relu(%x) }")
     assert cell('%relay_run "a net.relay"').result.shape == (2,)
+
+
+def test_words_in_brackets_are_one(cell):
+    cell("import numpy as np\nfrom relaylab import relay\nparams = {}")
+    ones = cell("%relay_run mod x=np.ones( (2, 3) )").result
+    assert ones.tolist() == [[2.0] * 3] * 2
+    assert cell("%relay_viz (mod, params)").success and cell("%relay_passes mod -p FuseOps(0), --static").success
+    assert "'(' was never closed" in cell("%relay_run mod x=np.ones((2, 3)").err
