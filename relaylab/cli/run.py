@@ -38,6 +38,7 @@ def _given(text: str) -> tuple[str, np.ndarray]:
     from zipfile import BadZipFile
 
     import numpy as np
+    from ml_dtypes import bfloat16
 
     name, separator, path = text.partition("=")
     if not separator:
@@ -49,7 +50,7 @@ def _given(text: str) -> tuple[str, np.ndarray]:
         raise RelayValueError(f"cannot read {path}: {why}", code="cli.input", help="numpy.save writes it") from None
     if not isinstance(loaded, np.ndarray):
         raise RelayValueError(f"{path} holds several arrays", code="cli.input", help="numpy.save writes one")
-    return name, loaded
+    return name, loaded.view(bfloat16) if loaded.dtype == "V2" else loaded  # numpy has no name for it
 
 
 def _write(path: str, leaves: list[np.ndarray]) -> None:

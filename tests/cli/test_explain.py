@@ -69,6 +69,10 @@ def test_values_come_from_files_and_go_to_files(
     np.testing.assert_array_equal(np.load("y.npy"), np.maximum(value, 0))
     assert run(capsys, "run", "two.relay", "--input", "x=x.npy", "-o", "y.npz")[0] == 0
     np.testing.assert_array_equal(np.load("y.npz")["arr_1"], value)
+    Path("half.relay").write_text("fn (%x: Tensor[(1, 3), bfloat16]) { nn.relu(%x) }")
+    assert run(capsys, "run", "half.relay", "--input", "x=x.npy", "-o", "h.npy")[0] == 0
+    found = json.loads(run(capsys, "run", "half.relay", "--input", "x=h.npy", "--json")[1])
+    assert found == [{"shape": [1, 3], "dtype": "bfloat16", "values": [0.0, 2.0, 0.0]}]
     for args, words in (
         (["net.relay", "--input", "x"], "NAME=FILE.npy"),
         (["net.relay", "--input", "x=no.npy"], "cannot read no.npy"),
