@@ -34,14 +34,17 @@ def product(family: T.ProductFamily, view: MemoryView, target: str):
     return view, packing, lambda w: family.pack(problem, isa, WeightMatrix.of(w))
 
 
-def convolution(family: T.ConvolutionFamily, shape: tuple[int, ...], order: tuple[int, ...], target: str, groups=1):
+def convolution(
+    family: T.ConvolutionFamily, shape: tuple[int, ...], order: tuple[int, ...], target: str, groups=1, step=1
+):
     """The same of a convolution with weights [OC, IC / groups, *kernel], which lie in memory in this order."""
     inner = dense(tuple(shape[axis] for axis in order))
     view = MemoryView("float32", shape, tuple(inner.strides[order.index(axis)] for axis in range(len(shape))))
     taps = shape[2:]
     data, out = dense((1, *(9 for _ in taps), shape[1] * groups)), dense((1, *(9 for _ in taps), shape[0]))
     one, pad = (1,) * len(taps), tuple(k // 2 for k in taps)
-    spec = T.ConvSpec(data, out, taps, one, one, pad, groups, minimal=True, weight=view).anywhere()
+    steps = (step,) * len(taps)
+    spec = T.ConvSpec(data, out, taps, steps, one, pad, groups, minimal=True, weight=view).anywhere()
     if family.name in T.TRANSPOSED.families:
         step = 2 if family is T.PHASES else 1
         data = dense((1, *(6 for _ in taps), shape[0]))
@@ -71,6 +74,8 @@ CASES = {
     "F(2, 3)": lambda t: convolution(T.MINIMAL[2], (20, 7, 3, 3), (2, 3, 1, 0), t),
     "F(3, 2)": lambda t: convolution(T.MINIMAL[3], (33, 3, 2, 2), (2, 3, 1, 0), t),
     "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4], (20, 7, 3, 3), (0, 1, 2, 3), t),
+    "F(3, 2), phases": lambda t: convolution(T.MINIMAL[3], (33, 3, 4, 4), (2, 3, 1, 0), t, step=2),
+    "F(2, 3), phases, as it is written": lambda t: convolution(T.MINIMAL[2], (20, 5, 9, 9), (0, 1, 2, 3), t, step=3),
 }
 
 
@@ -111,6 +116,7 @@ def test_every_access_is_proven(target: str) -> None:
 
 NETWORKS = {  # data, weight, attributes, the family that computes it
     "filtered": ((1, 16, 12, 12), (32, 16, 3, 3), {"padding": (1, 1)}, "winograd4"),
+    "filtered, strides": ((1, 48, 30, 32), (64, 48, 4, 4), {"padding": (1, 1), "strides": (2, 2)}, "winograd3"),
     "two": ((1, 16, 20, 20), (20, 16, 2, 2), {}, "direct"),
     "strides": ((1, 8, 13, 12), (12, 4, 3, 2), {"groups": 2, "strides": (2, 1), "dilation": (1, 2)}, "direct"),
     "depthwise": ((1, 8, 13, 12), (8, 1, 3, 3), {"groups": 8, "padding": (1, 1)}, "depthwise"),

@@ -155,8 +155,9 @@ def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
 
 
 def winograd_blocks(spec: ConvSpec, m: int, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
-    """What `pack_winograd` gives, of weights [1, *kernel x IC, OC] of stride one that are an input."""
+    """What `pack_winograd` gives, of weights [1, *kernel x IC, OC] that are an input."""
     shape, width, r = winograd_shape(spec, m), target.lanes("float32"), TAPS[m]
+    step, channels = spec.strides[0], spec.data.shape[-1]
     depth, columns = shape.in_channels, shape.out_channels
     panel = schedule_contraction(point_problem(shape), target).vectors * width
     matrix, edge = WEIGHT_TRANSFORM[m], m + r - 1
@@ -169,7 +170,9 @@ def winograd_blocks(spec: ConvSpec, m: int, target: CpuTarget, weights: MemoryVi
             return functools.reduce(lambda a, b: a + b, found)
 
         def element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
-            tap = lambda a, b: Load(w, (i[0], i[1] + (a * r + b) * depth, i[2]))
+            phase, channel = i[1] // channels, i[1] % channels
+            first = (phase // step * r * step + phase % step) * channels + channel
+            tap = lambda a, b: Load(w, (i[0], first + (a * r * step + b) * step * channels, i[2]))
             lines = [total(matrix[row], [tap(a, b) for a in range(r)]) for b in range(r)]
             return total(matrix[column], lines)
 

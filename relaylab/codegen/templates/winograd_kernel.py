@@ -274,8 +274,7 @@ class MinimalFiltering(ConvolutionFamily):
         return needed_winograd_halo(spec, self.m)
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        phases = "phases of weights that are an input" if spec.weight is not None and spec.strides[0] > 1 else ""
-        return ill_shaped(spec, self.m) or phases or super().declines(spec, target)
+        return ill_shaped(spec, self.m) or super().declines(spec, target)
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
         """The products at all points, and the transforms there and back."""
