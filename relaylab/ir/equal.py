@@ -413,22 +413,22 @@ def _label(n: Expr, number: dict[object, int]) -> str:
 
 
 def _type_label(t: ty.Type | None) -> str:
-    """A label without the names of type variables that equal types have; a part that is shared has one digest."""
-    known: dict[int, str] = {}
-    stack: list[ty.Type] = [] if t is None else [t]
-    while stack:
-        part = stack[-1]
-        parts = ty.type_parts(part)
-        waiting = [p for p in parts if id(p) not in known]
-        if waiting:
-            stack += waiting
-            continue
-        stack.pop()
-        if parts:
-            known[id(part)] = str(_digest(type(part).__name__, *(known[id(p)] for p in parts)))
+    """A type's text without the names of type variables: equal types have equal labels. What is too long is left
+    out.
+    """
+    if t is None or type(t) is ty.TensorType:
+        return str(t)
+    out: list[str] = []
+    stack: list[ty.Type | None] = [t]
+    while stack and len(out) < ty.LONGEST:
+        part = stack.pop()
+        parts = ty.type_parts(part) if isinstance(part, ty.Type) else ()
+        if parts or isinstance(part, (ty.TypeVar, ty.IncompleteType)):
+            out.append(f"{type(part).__name__}{len(parts)}")
+            stack.extend(reversed(parts))
         else:
-            known[id(part)] = type(part).__name__ if isinstance(part, (ty.TypeVar, ty.IncompleteType)) else str(part)
-    return str(known.get(id(t)))
+            out.append(str(part))
+    return " ".join(out)
 
 
 def _digest(*parts: object) -> int:
