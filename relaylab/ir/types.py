@@ -37,12 +37,12 @@ class TypeKind(IntEnum):
 class Type(Node):
     """The base of all types: equal if they are built of equal parts."""
 
-    __slots__ = ("_hash", "_depth", "_open")
+    __slots__ = ("_hash", "_depth", "is_open")
     span = None
     """Types have no place of their own."""
     _hash: int
     _depth: int
-    _open: bool
+    is_open: bool
 
     def _key(self) -> tuple[object, ...]:
         return tuple([getattr(self, f) for f in self._fields])
@@ -84,7 +84,7 @@ class Nested(Type):
                 help="a list of any length is a List[T] of the prelude, not tuples within tuples",
             )
         set_field(self, "_depth", depth)
-        set_field(self, "_open", any(map(has_unknowns, parts)))
+        set_field(self, "is_open", any(map(has_unknowns, parts)))
 
     def __eq__(self, other: object, /) -> bool:
         return self is other or (isinstance(other, Nested) and _equal(self, other))
@@ -346,7 +346,7 @@ def substitute_type(t: Type, binds: Mapping[Type, Type]) -> Type:
 
 def has_unknowns(t: Type) -> bool:
     """Whether a part of `t` is still to be inferred."""
-    return t._open if isinstance(t, Nested) else type(t) is IncompleteType
+    return t.is_open if isinstance(t, Nested) else type(t) is IncompleteType
 
 
 def type_parts(t: Type) -> tuple[Type, ...]:
