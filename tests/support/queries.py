@@ -88,6 +88,9 @@ WRONG = [
     ("cost>1.2.3", 5, "not a number"),
     ("(op:relu", 0, "parenthesis"),
     ("attr:x=(2, y", 0, "bracket"),
+    ("]", 0, "alone"),
+    ("x }", 2, "alone"),
+    ("x]y", 1, "alone"),
 ]
 """Queries that cannot be understood, the place where, and a word of the reason."""
 COMPLETED = [

@@ -90,8 +90,8 @@ def _term_end(query: str, start: int) -> int:
         if depth < 0 or (depth == 0 and char in " \t\n,&|!"):
             break
         at += 1
-    if depth > 0:
-        raise _error(query, start, "a bracket is never closed")
+    if depth > 0 or at == start:
+        raise _error(query, start, "a bracket stands alone")
     return at
 
 

@@ -83,7 +83,7 @@ function termEnd(query, start) {
     depth += Number("([{".includes(char)) - Number(")]}".includes(char));
     if (depth < 0 || (depth === 0 && " \t\n,&|!".includes(char))) break;
   }
-  if (depth > 0) throw new QueryError("a bracket is never closed", start);
+  if (depth > 0 || at === start) throw new QueryError("a bracket stands alone", start);
   return at;
 }
 
