@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.figures.overlay import measured, painted
 from relaylab.viz.graph.view import View
-from relaylab.viz.selection.fold import closed_at, collapse, focus, of_kind
-from relaylab.viz.selection.query import select
+from relaylab.viz.selection.fold import closed_at, of_kind
+from relaylab.viz.selection.fold import collapse as collapsed
+from relaylab.viz.selection.fold import focus as focused
+from relaylab.viz.selection.query import select as selected
 from relaylab.viz.selection.repeats import repeats
 
 OPTIONS = ("overlay", "fold", "collapse", "select", "focus", "hops")
@@ -23,25 +25,33 @@ VALUES = "value"
 Closed = str | int | Collection[str]
 
 
-def arranged(view: View, **options: Any) -> View:
+@checked
+def arranged(
+    view: View,
+    *,
+    overlay: str | Mapping | None = None,
+    fold: bool | None = False,
+    collapse: Closed = (),
+    select: str | None = "",
+    focus: str | Iterable[str] | None = (),
+    hops: int = 1,
+) -> View:
     """The view after the `OPTIONS`; queries are asked before anything is hidden, so they find what is in a card too."""
-    metric = options.get("overlay")
+    metric = overlay
     if isinstance(metric, Mapping):
         view, metric = measured(view, VALUES, metric), VALUES
-    marked = select(view, options.get("select") or "")
-    near = _meant(view, options["focus"]) if options.get("focus") else ()
-    if options.get("fold"):
+    marked = selected(view, select or "")
+    near = _meant(view, focus) if focus else ()
+    if fold:
         view = repeats(view)
-    closed = _closed(view, options.get("collapse", ())) | (
-        of_kind(view, "repeat", "block") if options.get("fold") else set()
-    )
-    shown = collapse(view, closed)
+    closed = _closed(view, collapse) | (of_kind(view, "repeat", "block") if fold else set())
+    shown = collapsed(view, closed)
     stand = _stand_ins(view, shown)
-    if options.get("focus"):
-        shown = focus(shown, {stand[n] for n in near}, options.get("hops", 1))
+    if focus:
+        shown = focused(shown, {stand[n] for n in near}, hops)
     if metric:
         shown = painted(shown, metric)
-    return mark(shown, {stand[n] for n in marked}) if options.get("select") else shown
+    return mark(shown, {stand[n] for n in marked}) if select else shown
 
 
 def mark(view: View, ids: Collection[str]) -> View:
@@ -56,7 +66,7 @@ def _meant(view: View, given: str | Iterable[str]) -> tuple[str, ...]:
         return tuple(given)
     if given in view.node_by_id or given in view.group_by_id:
         return (given,)
-    found = select(view, given)
+    found = selected(view, given)
     if not found:
         raise RelayValueError(
             f"nothing in the picture is `{given}`",

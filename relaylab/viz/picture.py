@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast, overload
 
 from relaylab.ir import Expr, IRModule
+from relaylab.ir.node import expect
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.formats import format_of
@@ -113,7 +114,7 @@ def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | S
     if isinstance(program, Scene):
         return ScenePicture(program)
     of_ir, drawn, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
-    title, identities = rest.pop("title", ""), rest.pop("identities", None)
+    title, identities = expect(rest.pop("title", ""), str, "the title of a picture"), rest.pop("identities", None)
     shown = program if isinstance(program, View) else _viewed(program, ViewOptions(**of_ir), identities, title)
     chosen = {name: rest.pop(name) for name in SELECTING if name in rest}
     return Picture(arranged(shown, **chosen), DrawOptions(**drawn), **rest)

@@ -221,6 +221,16 @@ def test_save_by_suffix(form, tmp_path):
     assert path.read_bytes().startswith(start[form])
 
 
+@pytest.mark.parametrize(
+    "option, value",
+    [("scale", 0), ("scale", math.nan), ("scale", "x"), ("width", "x"), ("title", 3), ("collapse", 1.5),
+     ("collapse", None), ("overlay", 3), ("select", 3), ("focus", 3), ("hops", "x")],
+)  # fmt: skip
+def test_options_of_the_wrong_kind_are_refused(option, value, tmp_path):
+    with pytest.raises(RelayError, match=option):
+        save(program("adt"), tmp_path / "x.pdf", **{option: value})
+
+
 def test_unknown_suffixes_and_options_are_refused(tmp_path):
     with pytest.raises(RelayValueError, match="suffix"):
         save(program("adt"), tmp_path / "x.pfd")

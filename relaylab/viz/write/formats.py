@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ Writer = Callable[[Sequence[Drawn], str, Options], str | bytes]
 
 def data(pictures: Sequence[Drawn], form: str, title: str, options: Options) -> str | bytes:
     """The pictures in one file; formats that hold one picture refuse more. `options` go to the writer."""
+    for name, value in options.items():
+        if name != "paper" and not (value is None or (isinstance(value, (int, float)) and 0 < value < math.inf)):
+            raise RelayValueError(f"`{name}` is a number above zero, not {value!r}", code="viz.option")
     if form not in FORMATS:
         return plugins.plotter(form)([p.view for p in pictures], title)
     if FORMATS[form].single and len(pictures) != 1:
