@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from programs import chain, program
 
@@ -157,3 +159,9 @@ def test_the_theme_of_the_host_decides_and_the_picture_leaves_the_host_alone(pag
         seen.append(page.locator("[data-live] svg > .page").evaluate(fill))
     day, night = "rgb(255, 255, 255)", "rgb(17, 21, 28)"
     assert seen == [night if system == "dark" else day, day, night]
+
+
+def test_the_package_carries_its_page():
+    static = Path(show.__code__.co_filename).parent / "static"
+    assert sum(f.stat().st_size for f in static.iterdir()) < 150_000
+    assert not any(word in f.read_text() for f in static.iterdir() for word in ("innerHTML", "eval(", "https://"))

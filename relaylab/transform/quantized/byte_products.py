@@ -23,7 +23,6 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.products_of_bytes import (
-    MOVES,
     PRODUCTS,
     WORD,
     depth,
@@ -84,11 +83,10 @@ def _is_byte(data: Expr, known: float | None) -> bool:
     """Is the number that is taken off the data within the bytes that it is taken off?"""
     if known is not None:
         return 0 <= known <= 255
-    made = cast(Call, data).args[1]
-    while is_call_to(made, *MOVES) and len(made.args) == 1:
-        made = made.args[0]
+    x, zero = cast(Call, data).args
+    made = moved_from(zero, zero).start
     come = static_type(made.args[0]) if is_call_to(made, "cast") else None
-    return come is not None and come.dtype == _dtype(cast(Call, cast(Call, data).args[0]).args[0])
+    return come is not None and come.dtype == _dtype(cast(Call, x).args[0])
 
 
 def _letters(node: Call) -> tuple[str, int]:

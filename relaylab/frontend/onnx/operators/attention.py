@@ -15,6 +15,7 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.contract import product
+from relaylab.frontend.onnx.operators.indexing import extent_of
 from relaylab.frontend.onnx.operators.quantized import integer_product
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr, const
@@ -55,10 +56,8 @@ def counted(g: Graph, x: Expr, axis: int) -> Expr:
 
 def _extent(g: Graph, x: Expr, axis: int) -> Expr:
     """The extent of an axis, as a number or by the tensor."""
-    known = g.dims(x)[axis]
-    if isinstance(known, int):
-        return const(known, "int64")
-    return op.take(op.shape_of(x, "int64"), const(axis, "int64"))
+    extent = extent_of(g, x, axis)
+    return const(extent, "int64") if isinstance(extent, int) else extent
 
 
 def _filled(g: Graph, keeps: Expr, like: Expr, fill: float) -> Expr:
