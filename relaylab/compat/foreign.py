@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Callable[..., Target]:
     if name not in KINDS:
         raise AttributeError(name)
 
-    def made(model: object = "unknown", options: str | Sequence[str] | None = None, **settings: object) -> Target:
+    def made(model: str = "unknown", options: str | Sequence[str] | None = None, **settings: object) -> Target:
         """The target of this name, with options as its text has them; of other settings nothing is asked here."""
         given = [options] if isinstance(options, str) else [*(options or ())]
         return Target(" ".join([KINDS[name], *([] if model == "unknown" else [f"-model={model}"]), *given]))

@@ -15,7 +15,7 @@ from relaylab.codegen.network.network import network_of
 from relaylab.codegen.operations.records import RecordStore, TuningRecord, current_version, kernel_key
 from relaylab.compat import install_as_tvm, uninstall_tvm
 from relaylab.runtime.threads import num_threads
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
 X = relay.var("x", shape=(4,))
 
@@ -338,6 +338,8 @@ def test_targets_of_other_devices_take_a_model_and_options(tvm: Any) -> None:
     assert (made.model, made.libs, made.attrs["arch"]) == ("1080ti", ["cublas", "cudnn"], "sm_61")
     assert tvm.target.cuda(options="-libs=cublas").libs == ["cublas"] and tvm.target.cuda().model == "unknown"
     assert tvm.target.mali().device_name == "mali" and tvm.target.arm_cpu("rasp4b").keys == ["arm_cpu", "cpu"]
+    with pytest.raises(RelayTypeError, match="`model` must be a text, not a ndarray"):
+        tvm.target.arm_cpu(np.zeros((0, 3)))
 
 
 def test_the_target_of_the_block(tvm: Any) -> None:
