@@ -242,3 +242,10 @@ def test_a_panel_comes_while_some_tiles_are_done() -> None:
         for isa in ("avx2", "avx512"):
             plan = schedule_contraction(gemm_problem(spec), TARGETS[isa])
             assert plan.prefetch and plan.tiles >= 5, (m, n, k, isa)
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("depth", [64, 128, 256])
+def test_one_row_has_sums_enough_to_hide_how_long_one_takes(isa: str, depth: int) -> None:
+    spec, _, _ = product(1, 1, 768, depth)
+    assert schedule_contraction(gemm_problem(spec), TARGETS[isa]).vectors >= 4

@@ -126,15 +126,15 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
     panels = _panel_vectors(problem.columns, width, vectors)
     splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
     outer = math.prod(axis.extent for axis in problem.rows[:-2])
-    total = 0.0
+    total, once = 0.0, outer * splits[0].count * splits[1].count == 1
     for rows, row_times in _pieces(splits):
         for wide, wide_times in panels.items():
             products = rows * wide
-            # A panel that does not stay in the first-level cache comes anew for every tile.
-            far = problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
+            # A panel that does not stay in the first-level cache comes anew for every tile; with one tile all come.
+            far = once or problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
             step = step_cycles(rows, wide, supply if far else 0.0)
-            once = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
-            total += once * row_times * wide_times
+            each = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
+            total += each * row_times * wide_times
     # Every size of tile is code of its own: a little is charged for compiling it and for the instruction cache.
     variants = len(panels) * math.prod(len(split.sizes) for split in splits)
     return total * outer * (1 + 0.003 * variants)
