@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from relaylab.codegen.kernels.kernel import MemoryView
-from relaylab.codegen.network.network import Network, NetworkTensor, flatten, tensor_type
+from relaylab.codegen.network.network import Network, NetworkTensor, tensor_type
 from relaylab.codegen.network.open_sizes import OpenSizes
-from relaylab.codegen.operations.fused_body import tensors_of
-from relaylab.codegen.operations.in_place_concat import ConcatenateAttrs, InPlaceConcat
+from relaylab.codegen.operations.in_place_concat import ConcatenateAttrs, InPlaceConcat, is_one
 from relaylab.codegen.operations.jobs import GenericJob, Job
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.ir import Tuple
 from relaylab.ir.op import is_call_to
-from relaylab.ir.visit import operands_of, walk
 from relaylab.loop.expr import ScalarExpr, Size
 
 
@@ -53,8 +51,7 @@ class CacheGroup:
             join = cache.join
             layouts.views[cache.source] = _roomy(cache.source, self.axis, self.before)
             layouts.views[join.whole] = _roomy(join.whole, self.axis, self.after)
-            layouts.views |= join.place(layouts(join.whole))
-            layouts.wholes |= dict.fromkeys(join.parts, join.whole)
+            layouts.join(join)
             for alias in cache.aliases:
                 layouts.views[alias] = _squeezed(layouts(alias.root), alias)
 
@@ -67,16 +64,12 @@ def _roomy(tensor: NetworkTensor, axis: int, room: Size) -> MemoryView:
 
 def _squeezed(view: MemoryView, alias: NetworkTensor) -> MemoryView:
     """The view of a tensor that has the same axes but for those of extent 1."""
-    steps = iter([s for n, s in zip(view.shape, view.strides) if not _is_one(n)])
-    return MemoryView(view.dtype, alias.shape, tuple(0 if _is_one(n) else next(steps) for n in alias.shape))
-
-
-def _is_one(n: object) -> bool:
-    return isinstance(n, int) and n == 1
+    steps = iter([s for n, s in zip(view.shape, view.strides) if not is_one(n)])
+    return MemoryView(view.dtype, alias.shape, tuple(0 if is_one(n) else next(steps) for n in alias.shape))
 
 
 def _long(tensor: NetworkTensor) -> list[int]:
-    return [n for n in tensor.shape if not _is_one(n)]
+    return [n for n in tensor.shape if not is_one(n)]
 
 
 def with_caches(network: Network, jobs: Sequence[Job]) -> tuple[list[Job], list[CacheGroup]]:
@@ -126,12 +119,7 @@ def _cache(job: Job, network: Network) -> Cache | None:
         return None
     if not isinstance(whole.shape[axis], ScalarExpr):
         return None
-    below = set(walk((new,), lambda e: () if e in job.known else operands_of(e)))
-    known = {e: value for e, value in job.known.items() if e in below}
     added = job.operation.shape(tensor_type(new))
     parts = NetworkTensor(source.shape, source.dtype, "result"), NetworkTensor(added, whole.dtype, "result")
-    operation, calls = job.operation, tuple(c for c in job.calls if c in below)
-    reads = tensors_of([t for value in known.values() for t in flatten(value)])
-    copy = GenericJob(operation, (source,), parts[:1], {old: source}, (), ((old, None),), part=job.part)
-    rest = GenericJob(operation, reads, parts[1:], known, calls, ((new, None),), part=job.part + 1)
+    copy, rest = (job.value(e, part, job.part + k) for k, (e, part) in enumerate(zip((old, new), parts)))
     return Cache(source, InPlaceConcat(rest, whole, parts, axis), copy)

@@ -18,12 +18,13 @@ from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of
 from relaylab.codegen.operations.contraction import Contraction, families_are_own
 from relaylab.codegen.operations.epilogue import EpilogueExpr
-from relaylab.codegen.operations.fused_body import FusedBody, Views
+from relaylab.codegen.operations.fused_body import FusedBody, Views, tensors_of
 from relaylab.codegen.operations.generic import lower_checked, lower_group, refuse_unproven
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.ir import Attrs, Call, Expr
+from relaylab.ir.visit import operands_of, walk
 from relaylab.loop.procedure import Procedure
 from relaylab.loop.program import SIZES, Prepared
 from relaylab.loop.program_builder import ProgramBuilder
@@ -191,6 +192,16 @@ class GenericJob(LoweredJob):
         for k, (tensor, (expr, field_)) in enumerate(zip(self.writes, self.results)):
             group.write(f"out{k}", body.tensor(expr, field_), views(tensor))
         return group, body
+
+    def value(self, expr: Expr, tensor: NetworkTensor, part: int) -> GenericJob:
+        """A job for one value of its body alone, which is written to `tensor`."""
+        below = set(walk((expr,), lambda e: () if e in self.known else operands_of(e)))
+        known = {e: value for e, value in self.known.items() if e in below}
+        calls = tuple(c for c in self.calls if c in below)
+        reads = tensors_of(list(known.values()))
+        return replace(
+            self, reads=reads, writes=(tensor,), known=known, calls=calls, results=((expr, None),), part=part
+        )
 
     def parts(self) -> tuple[Expr | None, ...]:
         _, body = self.group(lambda t: MemoryView.dense(t.shape, t.dtype))

@@ -9,12 +9,13 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.kernels.views import Halo, laid_out, wider
 from relaylab.codegen.network.network import Network, NetworkTensor
-from relaylab.codegen.operations.in_place_concat import in_place_concats
+from relaylab.codegen.operations.in_place_concat import InPlaceConcat, in_place_concats
 from relaylab.codegen.operations.jobs import ContractionJob, CopyJob, Job
 
 Order = tuple[int, ...]
@@ -22,11 +23,12 @@ Order = tuple[int, ...]
 
 @dataclass(slots=True)
 class NetworkLayout:
-    """The jobs, copies included, the view of every tensor, and for parts of a larger tensor that tensor."""
+    """The jobs, copies included, the view of every tensor, and for parts of a larger tensor that tensor and at which of
+    its elements they begin: kernels do not know, so that equal layers that write different parts are one kernel."""
 
     jobs: list[Job]
     views: dict[NetworkTensor, MemoryView] = field(default_factory=dict)
-    wholes: dict[NetworkTensor, NetworkTensor] = field(default_factory=dict)
+    wholes: dict[NetworkTensor, tuple[NetworkTensor, int]] = field(default_factory=dict)
 
     def __call__(self, tensor: NetworkTensor) -> MemoryView:
         """The view of a tensor; one that is not known yet is row-major."""
@@ -37,10 +39,28 @@ class NetworkLayout:
 
     def home(self, tensor: NetworkTensor) -> NetworkTensor:
         """The tensor whose buffer holds it."""
-        tensor = tensor.root
+        return self.place(tensor)[0]
+
+    def place(self, tensor: NetworkTensor) -> tuple[NetworkTensor, int]:
+        """The tensor whose buffer holds it, and at which element of that its own memory begins."""
+        tensor, at = tensor.root, 0
         while tensor in self.wholes:
-            tensor = self.wholes[tensor]
-        return tensor
+            tensor, start = self.wholes[tensor]
+            at += start
+        return tensor, at
+
+    def join(self, join: InPlaceConcat) -> None:
+        """Give the parts of a concatenation their places within the whole, whose view is known."""
+        view, start = self(join.whole), 0
+        halo = join.across(view.halo)
+        halo = halo if any(map(any, halo)) else ()
+        for part in join.parts:
+            self.wholes[part] = join.whole, start
+            if join.axis is None:
+                start += math.prod(part.shape)
+            else:
+                self.views[part] = replace(view, shape=part.shape, halo=halo)
+                start += part.shape[join.axis] * view.strides[join.axis]
 
 
 def lay_out(network: Network, jobs: list[Job]) -> NetworkLayout:
@@ -54,17 +74,16 @@ def lay_out(network: Network, jobs: list[Job]) -> NetworkLayout:
                 orders[tensor] = _order(job, tensor, orders, preferred)
     layouts = NetworkLayout([])
     halos = _halos(jobs, fixed)
-    joins = in_place_concats(jobs, orders, halos)
+    joins = in_place_concats(jobs, orders, halos, network.outputs)
     for join in joins:
         halos[join.whole] = join.halo(halos)
     for tensor, order in orders.items():
         layouts.views[tensor] = laid_out(tensor.shape, tensor.dtype, order, halos.get(tensor, ()))
     # A concatenation of concatenations: the outer whole gets its place first, its parts are wholes themselves.
     for join in reversed(joins):
-        layouts.views |= join.place(layouts(join.whole))
-        layouts.wholes |= dict.fromkeys(join.parts, join.whole)
-    joined = {join.job for join in joins}
-    _insert_copies([job for job in jobs if job not in joined], layouts)
+        layouts.join(join)
+    joined = {join.job: join.jobs for join in joins}
+    _insert_copies([made for job in jobs for made in joined.get(job, (job,))], layouts)
     return layouts
 
 

@@ -226,8 +226,9 @@ class Planner:
             return base, 0, self._span(root)
         if root.origin == "constant":
             return self._constant(as_it_is(root))
-        buffer = self.buffers[self.layouts.home(root)]
-        return buffer.base, buffer.offset, buffer.size
+        home, start = self.layouts.place(root)
+        buffer, before = self.buffers[home], self.at(start) * self.layouts(root).itemsize
+        return buffer.base, buffer.offset + before, buffer.size - before
 
     def _constant(self, packed: PackedConstant) -> tuple[int, int, int]:
         return abi.BASE_CONSTANTS, self.constants.add(packed), self.constants.sizes[packed.key]
@@ -267,7 +268,7 @@ class Planner:
             for part in self.written.copy():
                 done = self.written[part]
                 while part in self.layouts.wholes:
-                    part = self.layouts.wholes[part]
+                    part, _ = self.layouts.wholes[part]
                     self.written[part] = max(self.written.get(part, 0), done)
         return self.written.get(root, 0)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from relaylab.frontend.onnx.operators.activation import exponential, softplus, s
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.quantized import dynamic_quantize_matmul
 from relaylab.frontend.onnx.table import CONTRIB, converts
-from relaylab.ir import AnyDim, Constant, Expr, const
+from relaylab.ir import AnyDim, Call, Constant, Expr, Tuple, const, is_call_to
 from relaylab.op import nn
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -241,11 +241,20 @@ def unrolled(
         cell = RecurrentCell(g, node, hidden, take(w), take(r), wb, rb, peep, functions[d], products[d])
         state = zero if h is None else take(h), zero if c is None else take(c)
         ends.append(_run(cell, x, back, lengths, steps, *state))
-    y = op.stack([out for out, _, _ in ends], 1)
+    y = _together([out for out, _, _ in ends])
     last = [op.stack([e[k] for e in ends], 0) for k in (1, 2)]
     if batch_first:
         return [op.transpose(y, [2, 0, 1, 3]), *(op.transpose(v, [1, 0, 2]) for v in last)]
     return [y, *last]
+
+
+def _together(ways: list[Expr]) -> Expr:
+    """The outputs of all directions as (steps, directions, batch, hidden)."""
+    if len(ways) < 2 or not all(is_call_to(y, "stack") for y in ways):
+        return op.stack(ways, 1)
+    # In the order of memory: then every step writes where its output belongs.
+    steps = zip(*(cast("Tuple", cast("Call", y).args[0]).fields for y in ways))
+    return op.stack([op.stack(list(step), 0) for step in steps], 0)
 
 
 def _three(g: Graph, node: OnnxNode, x: Expr) -> tuple[Any, Any, Any]:
