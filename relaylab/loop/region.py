@@ -43,7 +43,9 @@ from relaylab.loop.rewriting import rewrite
 from relaylab.loop.scalar import is_float
 from relaylab.loop.simplify import Simplifier
 
-SEGMENTS = 32
+SEGMENTS = 32  # pieces of a region that is cut along several axes
+MOST_SEGMENTS = 512  # along one: a long concatenation would look at all its operands for every element
+MANY_PIECES = 8
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne
 }  # fmt: skip
@@ -228,8 +230,9 @@ def cut_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
             axis = axes[0] if len(axes) == 1 else None
             if isinstance(axis, Axis) and axis.size is None and axis in region.axes:
                 cuts.setdefault(axis, set()).update(_changes(node.op, difference, axis))
+    most = MOST_SEGMENTS if region.segments == SEGMENTS else region.segments
     for axis, places in cuts.items():
-        if places and len(places) < region.segments:
+        if places and len(places) < most:
             return _cut(region, axis, sorted(places))
     return []
 
@@ -246,11 +249,14 @@ def _changes(op: str, difference: Linear, axis: Axis) -> set[int]:
 
 
 def _cut(region: StoreRegion, axis: Axis, places: list[int]) -> list[StoreRegion]:
-    ends = [0, *places, axis.extent]
-    left = max(region.segments // (len(places) + 1), 1)
+    """The pieces of a region; of many places first two halves: a piece need not look at all that others are."""
+    many = len(places) + 1
+    at = places if many <= MANY_PIECES else places[many // 2 - 1 : many // 2]
+    ends = [0, *at, axis.extent]
     pieces: list[StoreRegion] = []
     for low, high in zip(ends, ends[1:]):
-        part = Axis(axis.name, high - low)
+        part, own = Axis(axis.name, high - low), 1 + sum(low < p < high for p in places)
+        left = max(max(region.segments, many) * own // many, 1)
         pieces.append(replace(_exchange(region, {axis: part + low}, {axis: (part,)}), segments=left))
     return pieces
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from relaylab import op, relay
+from relaylab import op, relay, study
 from relaylab.ir import Expr, IRModule
 from relaylab.runtime import cpu, graph_executor
 
@@ -106,3 +106,17 @@ def test_random_nests_of_concatenations(seed: int) -> None:
             parts = [joined([reshaped(p, (-1, WIDTH)) for p in parts], 0)]
     last = parts[0]
     ran(x, param, [last, (op.negative(last[0]), -last[1])] if rng.random() < 0.5 else [last])
+
+
+@pytest.mark.parametrize("count", [31, 33, 60, 200])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_long_concatenations_are_pieces_that_look_at_one_operand_each(count: int, axis: int) -> None:
+    arrays = {f"x{k}": RNG.uniform(-1, 1, (3, 4 + k % 3) if axis else (1 + k % 3, 5)) for k in range(count)}
+    params = [relay.var(name, shape=x.shape, dtype="float64") for name, x in arrays.items()]
+    whole = op.nn.relu(op.concatenate(params, axis))
+    lib = relay.build(relay.transform.InferType()(IRModule.from_expr(relay.Function(params, whole))), "llvm")
+    module = graph_executor.GraphModule(lib["default"](cpu(0)))
+    module.run(**arrays)
+    wanted = np.maximum(np.concatenate(list(arrays.values()), axis), 0)
+    np.testing.assert_array_equal(module.get_output(0).numpy(), wanted)
+    assert "select" not in study.listing(lib, "concatenate", "loop")

@@ -87,8 +87,10 @@ class _Lowering:
     uses: dict[Statement, StatementUses]
     emitter: Emitter = field(init=False)
     moving: MovingPointers = field(init=False)
+    items: ScalarExpr | int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.items = self.program.items
         guarded = any(self.uses[nest.loop].guards for nest in self.program.nests)
         dummy = self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}") if guarded else None
         private = frozenset(self.program.registers)
@@ -135,7 +137,7 @@ class _Lowering:
 
     def _share(self, position: Value, nest: LoopNest) -> Index:
         """Where a share of the program's items lies among those of a nest."""
-        own, total = nest.items, self.program.items
+        own, total = nest.items, self.items
         if own == total:
             return position
         divisor = self.f.maximum(self._number(total), 1)  # there may be no items
