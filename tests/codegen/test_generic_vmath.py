@@ -13,16 +13,40 @@ from relaylab.loop import OutSpec
 
 SWEEPS = {
     "exp": (-103.9, 88.7), "log": (1e-45, 3e38), "log2": (1e-45, 3e38), "log10": (1e-45, 3e38), "tanh": (-12.0, 12.0),
-    "sigmoid": (-88.0, 80.0), "erf": (-5.0, 5.0),
+    "sigmoid": (-88.0, 80.0), "erf": (-5.0, 5.0), "sin": (-9e5, 9e5), "cos": (-300.0, 300.0), "tan": (-9000.0, 9000.0),
 }  # fmt: skip
-ULP = {"exp": 2, "log": 2, "log2": 3, "log10": 3, "tanh": 6, "sigmoid": 4, "erf": 8}
+ULP = {"exp": 2, "log": 2, "log2": 3, "log10": 3, "tanh": 6, "sigmoid": 4, "erf": 8, "sin": 2, "cos": 2, "tan": 4}
 EXACT = {
     "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "erf": lambda x: np.array([math.erf(v) for v in x.ravel()]).reshape(x.shape),
+    "sin": np.sin, "cos": np.cos, "tan": np.tan,
 }  # fmt: skip
 EDGES = np.array(
-    [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-30, -1e-30, 89.5, -105, 1e30, -1e30, 0.5, 2, 1024, 1e-40, -1e-45, -95],
+    [
+        0,
+        -0.0,
+        1,
+        -1,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1e-30,
+        -1e-30,
+        89.5,
+        -105,
+        1e30,
+        -1e30,
+        0.5,
+        2,
+        1024,
+        1e-40,
+        -1e-45,
+        -95,
+        9.9e5,
+        1e6,
+        -3e7,
+    ],
     "float32",
 )
 
@@ -57,9 +81,6 @@ def test_error_over_a_dense_sweep(name, isa):
         *SWEEPS,
         "sqrt",
         "rsqrt",
-        "sin",
-        "cos",
-        "tan",
         "asin",
         "acos",
         "atan",

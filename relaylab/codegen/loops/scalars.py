@@ -163,7 +163,18 @@ _OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
     "log": lambda f, x, _: vector_math.log(f, x),
     "log2": lambda f, x, _: vector_math.log(f, x, 2.0),
     "log10": lambda f, x, _: vector_math.log(f, x, 10.0),
+    "sin": lambda f, x, _: _near(f, "sin", vector_math.sin, x),
+    "cos": lambda f, x, _: _near(f, "cos", vector_math.cos, x),
+    "tan": lambda f, x, _: _near(f, "tan", vector_math.tan, x),
 }
+
+
+def _near(f: IRFunction, name: str, own: Callable[[IRFunction, Value], Value], x: Value) -> Value:
+    """A function of an angle; of the C library where one is far from zero."""
+    far = f.compare("oge", f.intrinsic("fabs", x), vector_math.FAR)
+    turns = f.cast("zext", far if lanes(x.type) == 1 else f.any(far), "i64")
+    (found,) = f.loop(0, turns, lambda *_: (library(f, name, x),), (own(f, x),))
+    return found
 
 
 def library(f: IRFunction, name: str, *args: Value) -> Value:

@@ -7,9 +7,11 @@ Largest relative errors over dense sweeps (tests/codegen/test_generic_vmath.py);
     tanh     6 ulp    odd rational function of degree 13/6, constant from |x| = 9 on
     sigmoid  4 ulp    1 / (1 + exp(-x))
     erf      8 ulp    odd rational function of degree 13/8, constant from |x| = 4 on
+    sin, cos 2 ulp    (tan: 4) Cody-Waite reduction by pi / 2 in float64, polynomials of degree 7 and 8
 
-NaN gives NaN. Coefficients of log: Cephes; of tanh and erf: the rational approximations used by Eigen. What is not
-here (sin, pow, asin ... and all of float64) is a call of the C library per lane, see `relaylab.codegen.loops.scalars`.
+NaN gives NaN. Coefficients of log, sin and cos: Cephes; of tanh and erf: the rational approximations used by Eigen.
+What is not here (pow, asin ... and all of float64) is a call of the C library per lane, see
+`relaylab.codegen.loops.scalars`, and so are sine, cosine and tangent of angles beyond `FAR`.
 """
 
 from __future__ import annotations
@@ -163,3 +165,55 @@ def sigmoid(f: IRFunction, x: Value, avx512: bool) -> Value:
     power = f.binary("add", f.binary("shl", f.cast("bitcast", shifted, _integers(x.type)), 23), 126 << 23)
     half = f.binary("fmul", p, f.cast("bitcast", power, x.type))
     return f.binary("fdiv", constant(x.type, 0.5), f.binary("fadd", half, 0.5))
+
+
+_SIN = [-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1]
+_COS = [2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2]
+_RIGHT_ANGLE = [1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21]  # 33, 33 and 53 bits
+
+
+def angle(f: IRFunction, x: Value) -> tuple[Value, Value, Value]:
+    """Sine and cosine of what is left of |x| < `FAR` after whole right angles, and their number, modulo 2^32."""
+    wide = f.cast("fpext", x, vector("double", lanes(x.type)))
+    rounding = 1.5 * 2.0**52
+    shifted = f.fma(wide, constant(wide.type, 2 / math.pi), constant(wide.type, rounding))
+    turns = f.binary("fsub", shifted, rounding)
+    for part in _RIGHT_ANGLE:  # the products with the first two are exact, fused or not
+        wide = f.fma(turns, constant(wide.type, -part), wide)
+    whole = f.cast("bitcast", shifted, vector("i64", lanes(x.type)))
+    number = f.cast("trunc", whole, _integers(x.type))
+    r = f.cast("fptrunc", wide, x.type)
+    square = f.binary("fmul", r, r)
+    sine = f.fma(f.binary("fmul", horner(f, square, _SIN), square), r, r)
+    cosine = f.fma(
+        f.binary("fmul", horner(f, square, _COS), square),
+        square,
+        f.fma(square, constant(x.type, -0.5), constant(x.type, 1.0)),
+    )
+    small = f.compare("olt", f.intrinsic("fabs", x), 2.0**-12)  # -0.0 stays what it is
+    return f.select(small, x, sine), cosine, number
+
+
+FAR = 1e6
+"""From here on an angle has too many right angles for `angle`."""
+
+
+def sin(f: IRFunction, x: Value, ahead: int = 0) -> Value:
+    """The sine of |x| < `FAR`, `ahead` right angles on."""
+    sine, cosine, number = angle(f, x)
+    number = f.binary("add", number, ahead) if ahead else number
+    found = f.select(f.compare("ne", f.binary("and", number, 1), 0), cosine, sine)
+    sign = f.binary("shl", f.binary("and", number, 2), 30)
+    return f.cast("bitcast", f.binary("xor", f.cast("bitcast", found, sign.type), sign), x.type)
+
+
+def cos(f: IRFunction, x: Value) -> Value:
+    """The cosine of |x| < `FAR`."""
+    return sin(f, x, 1)
+
+
+def tan(f: IRFunction, x: Value) -> Value:
+    """The tangent of |x| < `FAR`."""
+    sine, cosine, number = angle(f, x)
+    odd = f.compare("ne", f.binary("and", number, 1), 0)
+    return f.binary("fdiv", f.select(odd, f.negate(cosine), sine), f.select(odd, sine, cosine))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
 from relaylab.loop.scalar import SCALAR_OPS, convert
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Opaque, Sample, arg, attr, element, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.shapes import broadcast_shapes, derive
 from relaylab.op.tensor.join import OfSeveral
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 @op("meshgrid", level=3, attrs_key="Meshgrid")
@@ -164,11 +170,15 @@ class invert_permutation(Injective):
         out[data[inside]] = inside
         return out
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        if data.shape[0] == 0:
-            return b.const(0, out.dtype)
-        at = b.argmax(int(data.shape[0]), lambda k: b.cast(b.eq(b.load_index(data(k)), i[0]), "int32"))
-        return b.cast(at, out.dtype)
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor) -> None:
+        """Zeros, then every place from the last one on, so that the first counts."""
+        b, n = p.b, data.shape[0]
+        p.each(out, lambda i: b.const(0, out.dtype))
+        with p.parallel(1), p.loop(n) as k:
+            i = p.let(n - 1 - k)
+            to = p.let(b.load_index(data(i)))
+            with p.when(b.inside(to, n)):
+                p.store(out, to, b.cast(i, out.dtype))
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type, type_text
-from relaylab.loop.expr import Tensor
+from relaylab.loop.expr import Local, Tensor
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
@@ -225,19 +225,28 @@ class Scan(Opaque):
         """Lines along the axis, in parallel before it and side by side behind it; floats are combined in float64."""
         axis, b = 0 if self.axis is None else self.axis % len(out.shape), p.b
         before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
-        wide = "float64" if "float" in out.dtype else out.dtype
+        lanes, wide = math.prod(behind), "float64" if "float" in out.dtype else out.dtype
+
+        def step(total: Element, k: Element, line: Element, lane: Element | int) -> Local:
+            """One element; the total with it."""
+            at = (*unravel(b, line, before), k, *unravel(b, lane, behind))
+            source = at if self.axis is not None else unravel(b, k, data.shape)
+            x = b.cast(b.cast(data(*source), out.dtype), wide)
+            new = p.let(total + x if self.numpy_name == "cumsum" else total * x)
+            p.store(out, at, b.cast(total if self.exclusive else new, out.dtype))
+            return new
+
         with p.parallel(math.prod(before)) as line:
-            totals = p.scratch(math.prod(behind), wide)
-            with p.loop(math.prod(behind), kind="vectorized") as lane:
+            if lanes == 1:  # a register: what goes through memory is waited for
+                alone = p.let(b.const(self.start, wide))
+                with p.loop(count) as k:
+                    p.set(alone, step(alone, k, line, 0))
+                return
+            totals = p.scratch(lanes, wide)
+            with p.loop(lanes, kind="vectorized") as lane:
                 p.store(totals, lane, self.start)
-            with p.loop(count) as k, p.loop(math.prod(behind), kind="vectorized") as lane:
-                at = (*unravel(b, line, before), k, *unravel(b, lane, behind))
-                source = at if self.axis is not None else unravel(b, k, data.shape)
-                old = p.let(totals(lane))
-                x = b.cast(b.cast(data(*source), out.dtype), wide)
-                new = p.let(old + x if self.numpy_name == "cumsum" else old * x)
-                p.store(totals, lane, new)
-                p.store(out, at, b.cast(old if self.exclusive else new, out.dtype))
+            with p.loop(count) as k, p.loop(lanes, kind="vectorized") as lane:
+                p.store(totals, lane, step(p.let(totals(lane)), k, line, lane))
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:

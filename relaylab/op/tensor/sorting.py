@@ -12,7 +12,7 @@ import numpy as np
 from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.op import facets
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
-from relaylab.loop.expr import Tensor
+from relaylab.loop.expr import Tensor, as_index
 from relaylab.loop.scalar import is_float
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
@@ -218,9 +218,17 @@ class searchsorted(Opaque):
             found = x <= value if self.right else x < value
             if is_float(value.dtype):  # NaN stands behind all numbers
                 found = b.select(b.isnan(value), b.const(True, "bool") if self.right else b.lnot(b.isnan(x)), found)
-            return b.cast(found, out.dtype)
+            return found
 
-        return b.sum(sorted_sequence.shape[len(sorted_sequence.shape) - 1], before)
+        n = sorted_sequence.shape[len(sorted_sequence.shape) - 1]
+        if not isinstance(n, int) or n == 0:
+            return b.sum(n, lambda k: b.cast(before(k), out.dtype))
+        place: Element = as_index(0)  # so many elements are before the value, or more
+        for step in (1 << k for k in reversed(range(n.bit_length()))):
+            beyond = place + step
+            fits = b.all_of(beyond <= n, before(b.min(beyond - 1, n - 1)))
+            place = b.select(fits, beyond, place)
+        return b.cast(place, out.dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
