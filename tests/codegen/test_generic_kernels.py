@@ -322,3 +322,14 @@ def test_instructions_know_the_member_of_the_group_that_they_come_from():
             if f"@llvm.{name}" in line:
                 found.setdefault(name, set()).add(part)
     assert found == {"sqrt": {1}, "floor": {2}}
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool"])
+def test_what_is_read_backwards_is_turned_around_in_registers(dtype, isa):
+    for n in (1, 7, 33, 129):
+        out, x = OutSpec((3, n), dtype), values(dtype, (3, n))
+        group = single(out, lambda b, out, i, x: x(i[0], n - 1 - i[1]), [x])  # noqa: B023
+        got = run_native(group, [x], out, CpuTarget.parse(TARGETS[isa]))
+        np.testing.assert_array_equal(got, x[:, ::-1])
+        assert "gather" not in lower_group(group, CpuTarget.parse(TARGETS[isa])).text

@@ -116,6 +116,13 @@ def test_edges(name, isa):
     )
 
 
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("name", ["sin", "tan", "tanh", "erf"])
+def test_odd_functions_keep_the_sign_of_zero(name, isa):
+    x = np.array([0.0, -0.0] * 20, "float32")
+    np.testing.assert_array_equal(np.signbit(native(name, x, isa)), np.signbit(x))
+
+
 def test_powers_of_the_base_are_exact():
     x = (2.0 ** np.arange(-120, 120)).astype("float32")
     np.testing.assert_array_equal(native("log2", x, "avx512"), np.arange(-120, 120))

@@ -339,6 +339,11 @@ class Emitter:
             x = constant(storage, 0)
         elif isinstance(where, Ramp) and where.step in (0, 1):
             x = self._near(place, where, mask, at)
+        elif isinstance(where, Ramp) and where.step == -1 and at.width > 1:
+            first, back = Ramp(self.f.sub(where.base, at.width - 1), 1), range(at.width)[::-1]
+            turned = mask.lanes and self.f.shuffle(mask.lanes, mask.lanes, back)
+            x = self._near(place, first, Mask(mask.scalar, turned), at)
+            x = self.f.shuffle(x, x, back)
         else:
             pointer, positions = self._positions(place, where, at)
             wanted = mask.lanes
