@@ -121,3 +121,15 @@ def test_deep_chains_do_not_recurse():
         value = value + 1 if k % 2 else b.max(value, k)
     assert Simplifier()(value).value == 19_999
     assert OutSpec((3,), "int64").ndim == 1
+
+
+@pytest.mark.parametrize("exponent,products", [(2, 1), (3, 2), (4, 2), (5, 0), (0.5, 0)])
+def test_small_powers_are_products(exponent, products):
+    i, x = Axis("i", 9), Tensor("x", (9,), "float32")
+    simple = Simplifier()(b.pow(x(i), b.const(exponent, "float32")))
+    ops = [n.op for n in post_order(simple) if isinstance(n, Apply)]
+    assert (ops.count("mul"), ops.count("pow")) == (products, products == 0)
+    data = np.array([-3, -0.0, 0, 1.5, 2, np.inf, -np.inf, np.nan, 1e20], "float32")
+    with np.errstate(all="ignore"):
+        wanted = data.astype("float64") ** exponent
+        np.testing.assert_allclose(evaluate(simple, (i,), "float32", {x: data}), wanted.astype("float32"), rtol=3e-7)

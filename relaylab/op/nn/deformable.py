@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.loop.expr import Tensor
+from relaylab.loop.scalar import compute_dtype
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import unravel
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
 from relaylab.op.products import dims, elements
 from relaylab.op.shapes import derive, extent, product
 from relaylab.op.window import each, pads, spread, spread_padding, window_extent
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
+
+BESIDE = 4
+"""How many results next to each other share what is read of the weights."""
 
 
 @op("nn.deformable_conv2d", level=5, attrs_key="DeformableConv2D")
@@ -134,33 +143,61 @@ class deformable_conv2d(Convolution):
             total += np.where(inside, weight * x[lead[0], lead[1], index[0], index[1]], 0.0)
         return total
 
-    def lower(
-        self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, offset: Readable, weight: Readable
-    ) -> Element:
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, offset: Tensor, weight: Tensor) -> None:
+        """What the taps of a few results read, once for all channels of the result, then products with the weights."""
         layout, kernel_layout = parse_layout(self.data_layout), parse_layout(self.kernel_layout)
-        at, whole, kernel = layout.at(i), layout.extents(data.shape), kernel_layout.extents(weight.shape)
-        per_group, reads = kernel["O"] // self.groups, kernel["I"]
-        width, taps = kernel["W"], kernel["H"] * kernel["W"]
+        whole, target, kernel = (
+            y.extents(x.shape) for x, y in ((data, layout), (out, layout), (weight, kernel_layout))
+        )
+        per_group, taps = kernel["O"] // self.groups, kernel["H"] * kernel["W"]
+        reads, wide, b = kernel["I"] * taps, compute_dtype(out.dtype), p.b
+        with p.parallel(whole["N"] * target["H"]) as line, p.loop(-(-target["W"] // BESIDE)) as block:
+            # the last ones may be computed twice
+            spots = [
+                {
+                    "N": line // target["H"],
+                    "H": line % target["H"],
+                    "W": p.let(b.min(block * BESIDE + k, target["W"] - 1)),
+                }
+                for k in range(BESIDE)
+            ]
+            seen = [p.scratch(self.groups * reads, wide) for _ in spots]
+            for at, columns in zip(spots, seen):
+                self._read(p, at, columns, data, offset, kernel)
+            with p.loop(kernel["O"]) as o:
+                totals = [p.let(b.const(0, wide)) for _ in spots]
+                with p.loop(reads, kind="vectorized") as k:
+                    c, ky, kx = unravel(b, k, [kernel[a] for a in "IHW"])
+                    w = b.cast(weight(*kernel_layout.index({"O": o, "I": c, "H": ky, "W": kx})), wide)
+                    for total, columns in zip(totals, seen):
+                        p.add(total, w * columns(o // per_group * reads + k))
+                for at, total in zip(spots, totals):
+                    p.store(out, layout.index({**at, "C": o}), b.cast(total, out.dtype))
 
-        def term(k: Element, ky: Element, kx: Element) -> Element:
-            c = at["C"] // per_group * reads + k if self.groups > 1 else k
-            group = c // (whole["C"] // self.deformable_groups)
-            first = (group * taps + ky * width + kx) * 2
-            place = []
-            for d, ((a, stride, dilation, pad), tap) in enumerate(zip(self._axes(), (ky, kx))):
-                move = offset(*layout.index({**at, "C": first + d}))
-                place.append(b.cast(move, "float64") + b.cast(at[a] * stride + tap * dilation - pad[0], "float64"))
-            seen = self._bilinear(
-                b,
-                place,
-                [whole[a] for a in "HW"],
-                lambda y, x: data(*layout.index({"N": at["N"], "C": c, "H": y, "W": x})),
-            )
-            return b.cast(seen, out.dtype) * b.cast(
-                weight(*kernel_layout.index({"O": at["C"], "I": k, "H": ky, "W": kx})), out.dtype
-            )
-
-        return b.sum([reads, *(kernel[a] for a in "HW")], term)
+    def _read(
+        self,
+        p: Procedure,
+        at: dict[str, Element],
+        columns: Tensor,
+        data: Tensor,
+        offset: Tensor,
+        kernel: dict[str, int],
+    ) -> None:
+        """What all taps of one place read, by channel and tap."""
+        layout, b = parse_layout(self.data_layout), p.b
+        whole, taps = layout.extents(data.shape), kernel["H"] * kernel["W"]
+        share = whole["C"] // self.deformable_groups
+        with p.loops((self.deformable_groups, kernel["H"], kernel["W"])) as (group, ky, kx):
+            tap, place = ky * kernel["W"] + kx, []
+            for d, ((a, stride, dilation, pad), t) in enumerate(zip(self._axes(), (ky, kx))):
+                move = offset(*layout.index({**at, "C": (group * taps + tap) * 2 + d}))
+                still = b.cast(at[a] * stride + t * dilation - pad[0], "float64")
+                place.append(p.let(b.cast(move, "float64") + still))
+            with p.loop(share) as k:
+                c = group * share + k
+                read = lambda y, x: data(*layout.index({"N": at["N"], "C": c, "H": y, "W": x}))
+                value = self._bilinear(b, place, [whole[a] for a in "HW"], read)
+                p.store(columns, c * taps + tap, b.cast(b.cast(value, data.dtype), columns.dtype))
 
     @staticmethod
     def _bilinear(b: ElementBuilder, place: list[Element], extents: list[int], read: Callable[..., Element]) -> Element:
