@@ -8,6 +8,7 @@ Choices: docs/choices.md, The explorer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,8 +47,9 @@ class Quantity:
 
     @property
     def change(self) -> float | None:
-        """By which share of A's figure B's is larger."""
-        return None if self.a is None or self.b is None or not self.a else (self.b - self.a) / self.a
+        """By which share of A's figure B's is larger; None where that is no number."""
+        share = (self.b - self.a) / self.a if self.a and self.b is not None else math.inf
+        return share if math.isfinite(share) else None
 
     def __str__(self) -> str:
         change = f"{self.change:+.1%}" if self.change else ""
@@ -57,7 +59,7 @@ class Quantity:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.4g}"
+    return "–" if value is None else f"{value:,.0f}" if value.is_integer() and abs(value) >= 1 else f"{value:.4g}"
 
 
 class Crossing:

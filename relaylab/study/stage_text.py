@@ -92,7 +92,7 @@ class PrintedStage:
 def printed(mod: IRModule | Function, constants: Constants) -> PrintedStage:
     """The text of a module or function with stable names for its constants."""
     text, ranges = print_with_map(mod, name=constants.name)
-    return PrintedStage([line[:LONGEST] for line in text.split("\n")], _definitions(text, ranges))
+    return PrintedStage(text.split("\n"), _definitions(text, ranges))
 
 
 def _definitions(text: str, ranges: Iterable[Range]) -> list[Expr | None]:
@@ -126,7 +126,7 @@ def text_rows(
             if right < len(after.nodes)
             else None
         )
-        full.append((line.mark, line.text.replace(FIXED, ""), name(node, old)))
+        full.append((line.mark, line.text.replace(FIXED, "")[:LONGEST], name(node, old)))
         left += line.mark in " -"
         right += line.mark in " +"
     return _folded(full, context)

@@ -7,7 +7,8 @@ import pytest
 from relaylab import relay, study
 from relaylab.ir import Call, rewrite
 from relaylab.support.errors import RelayError
-from relaylab.study.compare import Crossing
+from relaylab.study.compare import Crossing, end_figures
+from relaylab.study.stage_text import LONGEST, Constants, printed, text_rows
 
 TEXT = '#[version = "0.0.5"] def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, add(1f, 2f))) }'
 
@@ -38,6 +39,30 @@ def test_a_wrong_branch_has_an_error(mod):
         )
 
     assert figures(study.compare(mod, [], [Wrong]))["numeric error"][1] > 0.01
+
+
+def test_numbers_that_became_no_numbers_are_told(mod):
+    @relay.transform.function_pass(opt_level=0)
+    def Broken(func, mod, ctx):
+        return rewrite(func, lambda n, o: n / relay.const(0.0) if isinstance(n, Call) and n.op.name == "nn.relu" else n)
+
+    found = study.compare(mod, [Broken], [Broken])
+    (error,) = (q for q in found.quantities if q.name == "numeric error")
+    assert error.a == error.b == float("inf") and error.change is None
+    assert str(error).split() == ["numeric", "error", "inf", "inf"] and str(error) in str(found)
+
+
+def test_a_long_line_counts_and_is_compared_whole():
+    def program(fields):
+        text = ", ".join(f"%a_long_name_of_a_field_{k}" for k in fields)
+        params = ", ".join(f"%a_long_name_of_a_field_{k}: int32" for k in range(60))
+        return relay.transform.InferType()(relay.parse(f'#[version = "0.0.5"] def @main({params}) {{ ({text}) }}'))
+
+    before, after = (program([*range(59), k]) for k in (58, 59))
+    first, second = (printed(m, Constants()) for m in (before, after))
+    assert end_figures(before)["IR text"] == len(before.astext().partition("\n")[2])
+    rows = text_rows(first, second, lambda node, old: "")
+    assert [mark for mark, *_ in rows] == [" ", "-", "+", " "] and max(len(line) for _, line, *_ in rows) == LONGEST
 
 
 def test_the_default_without_a_pass_shares_what_was_run():
