@@ -71,7 +71,7 @@ def candidates(plain: LoopProgram, target: CpuTarget) -> Iterator[Candidate]:
 
 
 def _proposals(plain: LoopProgram, target: CpuTarget) -> Iterator[Steps]:
-    nests = [s for s in plain.nests[0].loop.body if isinstance(s, For)]
+    nests = [s for nest in plain.nests[:1] for s in nest.loop.body if isinstance(s, For)]  # nothing at all has none
     if len(plain.nests) == 1 and len(nests) == len(plain.nests[0].loop.body) == 1:
         spine, end = _spine(nests[0])
         sums = [s for s in statements(end) if isinstance(s, Accumulate)]

@@ -85,6 +85,13 @@ def test_a_search_keeps_every_measurement_and_goes_on_where_it_stopped(fake, tmp
     assert not fresh and len(fake.asked) - before <= 2 * len(again)
 
 
+def test_a_kernel_that_computes_nothing_has_no_schedules(fake, tmp_path):
+    x = relay.var("x", shape=(0, 5))
+    program = study.load(relay.Function([x], relay.Tuple([relay.nn.softmax(x), relay.exp(x)])))
+    found = study.tune(program, 30, tmp_path / "r.sqlite", threads=1)
+    assert found.measured == len(found.best) == 2 and not found.gains and set(fake.asked) == {""}
+
+
 def test_an_interrupted_search_says_so_and_keeps_what_it_has(fake, tmp_path):
     seen = []
 
@@ -142,6 +149,10 @@ def test_results_are_compared_to_the_last():
     assert difference([a], [np.array([1, np.nan, np.inf, -2.5], "float32")]) == 0.25
     assert difference([a], [np.array([1, 0, np.inf, -2], "float32")]) == float("inf")
     assert difference([np.array([3])], [np.array([4])]) == float("inf")
+    assert difference([], []) == 0 == difference([np.array([], "int64")], [np.array([], "int64")])
+    narrow = np.array([1.0, np.nan, -2.0], "bfloat16")  # numbers as any other floats
+    assert difference([narrow], [narrow.copy()]) == 0
+    assert difference([narrow], [np.array([1.0, np.nan, -2.5], "bfloat16")]) == 0.25
 
 
 @pytest.mark.slow
