@@ -86,8 +86,9 @@ class WorkCluster:
         for future, result in batch:
             name = future.key.removeprefix("relaylab-")
             del self.open[name]
-            if future.status == "error":
-                result = RelayError(f"the cluster gave it up: {future.exception()!r}", code="cluster.lost")
+            if future.status in ("error", "cancelled"):
+                why = future.exception() if future.status == "error" else result
+                result = RelayError(f"the cluster gave it up: {why!r}", code="cluster.lost")
             found.append((name, result))
         self._count()  # workers come and go
         return found
@@ -103,7 +104,8 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     """The cluster of a client, or at an address (`tcp://host:8786`); a client that is made here is closed again, and
     what is still open is given up.
 
-    Raises RelayError `cluster.dask` if Dask is not installed, RelayValueError `cluster.unreachable`.
+    Raises RelayError `cluster.dask` if Dask is not installed, `cluster.lost` if the cluster goes away meanwhile,
+    RelayValueError `cluster.unreachable`.
     """
     try:
         connect: Callable[..., ClusterClient] = import_module("distributed").Client
@@ -115,10 +117,15 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     except (OSError, TimeoutError, ValueError) as error:
         said, help = f"there is no cluster at {client}: {error}", "start one: dask scheduler, dask worker"
         raise RelayValueError(said, code="cluster.unreachable", help=help) from None
-    cluster = WorkCluster(used)
     try:
-        yield cluster
+        cluster = WorkCluster(used)
+        try:
+            yield cluster
+        finally:
+            cluster.cancel()
+    except OSError as error:
+        said, help = f"the cluster went away: {error}", "what it gave is kept: start it again, and go on from there"
+        raise RelayError(said, code="cluster.lost", help=help) from None
     finally:
-        cluster.cancel()
         if used is not client:
             used.close()

@@ -149,6 +149,22 @@ def test_wrong_settings_are_said(tmp_path, monkeypatch):
             study.sweep(cells()[:1], **settings)
 
 
+def test_calls_and_clusters_that_are_given_up_are_told(monkeypatch):
+    monkeypatch.setattr(cluster, "CONNECT", 0.5)
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local:
+        with pytest.raises(RelayError, match="the cluster went away") as found:
+            with cluster.cluster_at(local.scheduler_address) as work:
+                work.submit("a", len, "abc")
+                work.client.cancel([*work.open.values()])
+                ((name, answer),) = work.finished()
+                assert (name, answer.code) == ("a", "cluster.lost") and not work.open
+                work.submit("b", len, "abcd")
+                local.close()
+                work.finished()
+        assert found.value.code == "cluster.lost"
+
+
 def test_pictures_and_measures(inside):
     table = study.sweep(study.cells(["mlp"], ["default", "default-FuseOps"], measures=("counts", "memory", "time")))
     assert len(table.bars().elements) == 4 and len(table.heat("kernels").elements) == 6
