@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from relaylab.support.errors import RelayError
@@ -42,9 +43,11 @@ class LineProcess:
 
     def close(self) -> None:
         """End the process."""
-        if self.process is not None:
+        if self.process is not None and self.process.stdin is not None:
             self.process.kill()
-            self.process.communicate()
+            with suppress(OSError):  # of what it did not read
+                self.process.stdin.close()
+            self.process.wait()
             self.process = None
 
     def _start(self) -> None:
@@ -73,10 +76,11 @@ class LineProcess:
 
 
 def _forward(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
-    """Lines as they come; an empty one at the end."""
+    """Lines as they come; an empty one at the end. Nobody else reads, or closes what is read."""
     assert process.stdout is not None
-    for line in process.stdout:
-        lines.put(line)
+    with process.stdout as answers:
+        for line in answers:
+            lines.put(line)
     lines.put("")
 
 
