@@ -54,7 +54,7 @@ class KernelSearch:
 
     def _seen(self, record: TuningRecord) -> bool:
         """Take a record into account; whether it is the best of its CPU."""
-        if not record.schedule:
+        if not record.schedule and record.status == "ok":  # else they are measured again: without them nothing is
             self.picked = record
         best = self.best.get(record.cpu)
         if record.status != "ok" or (best is not None and record.us >= best.us):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -92,6 +93,17 @@ def test_a_kernel_that_computes_nothing_has_no_schedules(fake, tmp_path):
     assert found.measured == len(found.best) == 2 and not found.gains and set(fake.asked) == {""}
 
 
+def test_picked_loops_that_were_slow_once_are_measured_again(monkeypatch, fake, tmp_path):
+    """A machine that was busy then says nothing of the kernel."""
+    monkeypatch.setattr(Fake, "measure", lambda self, schedule: {"status": "slow"})
+    store = RecordStore(tmp_path / "r.sqlite", create=True)
+    assert {s.record.status for s in search.Tuner(fused(), HOST, store, 1).run(30)} == {"slow"}
+    monkeypatch.undo()
+    monkeypatch.setattr(fleet, "Worker", Fake)
+    assert len(list(search.Tuner(fused(), HOST, store, 1).run(30))) > 6
+    assert {r.status for r in store.find() if not r.schedule} == {"ok"}
+
+
 def test_an_interrupted_search_says_so_and_keeps_what_it_has(fake, tmp_path):
     seen = []
 
@@ -133,6 +145,22 @@ def test_a_process_that_dies_or_hangs_is_replaced(body, status, monkeypatch):
     worker = process.Worker("text", "llvm", 1, limit=0.5)
     assert [worker.measure("a")["status"], worker.measure("b")["status"]] == [status, status]
     assert len(started) == 2 and worker.process.process is None
+
+
+def test_a_process_is_ended_while_it_talks(monkeypatch):
+    """What reads its lines ends with it, without a word."""
+    start, raised, before = subprocess.Popen, [], set(threading.enumerate())
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    talk = 'print(\'{"status": "ready"}\', flush=True)\nwhile True: print("x" * 5000, flush=True)'
+    monkeypatch.setattr(line_process.subprocess, "Popen", lambda command, **settings: start(script(talk), **settings))
+    for _ in range(16):
+        worker = process.Worker("text", "llvm", 1)
+        worker.process._start()
+        worker.process.lines.get()
+        worker.close()
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+    assert not raised
 
 
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch):
@@ -197,10 +225,10 @@ def test_a_cluster_tunes_and_a_lost_worker_costs_nothing(tmp_path):
             return watch
 
         steps = []
-        found = study.tune(PROGRAM, 45, tmp_path / "r.sqlite", threads=1, on_step=until(6), client=client)
+        found = study.tune(PROGRAM, 300, tmp_path / "r.sqlite", threads=1, on_step=until(6), client=client)
         kept = found.store.find()
         assert len(steps) == 6 <= len(kept) and {r.cpu for r in kept} == {HOST.key} and found.stopped
         steps = steps[:1]
-        study.tune(PROGRAM, 45, tmp_path / "r.sqlite", threads=1, on_step=until(5), client=cluster.scheduler_address)
+        study.tune(PROGRAM, 300, tmp_path / "r.sqlite", threads=1, on_step=until(5), client=cluster.scheduler_address)
         fresh = [s.record for s in steps[1:] if s.record.schedule]
         assert fresh and not {(r.kernel, r.schedule) for r in fresh} & {(r.kernel, r.schedule) for r in kept}
