@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -102,11 +103,12 @@ def tune(
     found = Tuning(program, RecordStore(path, create=True), count, opt_level)
     tuner = Tuner(mod, target, found.store, count, client=client)
     try:
-        for step in tuner.run(seconds):
-            found.best[step.task.key] = step.best
-            found.measured = tuner.measured
-            if on_step is not None:
-                on_step(step)
+        with closing(tuner.run(seconds)) as steps:  # whatever ends it ends its processes
+            for step in steps:
+                found.best[step.task.key] = step.best
+                found.measured = tuner.measured
+                if on_step is not None:
+                    on_step(step)
     except KeyboardInterrupt:
         found.stopped = True
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
@@ -114,7 +114,7 @@ class Tuner:
     client: ClusterClient | str | None = None
     measured: int = field(default=0, init=False)
 
-    def run(self, seconds: float) -> Iterator[TuningStep]:
+    def run(self, seconds: float) -> Generator[TuningStep]:
         """Measure for so many seconds; what is recorded already is not measured again.
 
         Each step is kept before it is given: stopping at any time loses nothing. Raises RelayValueError `tune.budget`.

@@ -128,6 +128,14 @@ def test_an_interrupted_sweep_keeps_its_rows(inside, tmp_path):
     assert len(study.sweep(cells(), tmp_path / "runs")) == 4
 
 
+def test_an_error_ends_a_sweep_even_where_its_traceback_is_kept(inside, monkeypatch):
+    ended = []
+    monkeypatch.setattr(line_process.LineProcess, "close", lambda self: ended.append(self))
+    with pytest.raises(ZeroDivisionError) as found:
+        study.sweep(cells(), on_row=lambda row: 1 / 0)
+    assert found.tb is not None and len(ended) == 1
+
+
 def test_processes_that_crash_or_hang_are_rows_and_are_tried_again(monkeypatch, tmp_path):
     start = subprocess.Popen
     dying = 'import sys\nprint(\'{"status": "ready"}\', flush=True)\nsys.stdin.readline()\nsys.stdin.readline()'

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import current_version
@@ -55,10 +56,11 @@ def sweep(
     missing = [c for c in wanted if c.key not in known]
     try:
         found = _local(missing, processes, limit) if client is None else _remote(missing, client, limit)
-        for done in found:
-            for row in table.keep(done):
-                if on_row is not None:
-                    on_row(row)
+        with closing(found):  # whatever ends it ends its processes, and what waits for them
+            for done in found:
+                for row in table.keep(done):
+                    if on_row is not None:
+                        on_row(row)
     except KeyboardInterrupt:
         table.stopped = True
     return table
@@ -73,7 +75,7 @@ def run_cell(text: str, limit: float) -> Answer:
     return {"cpu": "", "version": current_version(), **found}
 
 
-def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator[Done]:
+def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Generator[Done]:
     """Cells and answers as they are done, in some processes of this machine."""
     started: list[LineProcess] = []
 
@@ -92,7 +94,7 @@ def _local(cells: Sequence[SweepCell], processes: int, limit: float) -> Iterator
             process.close()
 
 
-def _remote(cells: Sequence[SweepCell], client: ClusterClient | str, limit: float) -> Iterator[Done]:
+def _remote(cells: Sequence[SweepCell], client: ClusterClient | str, limit: float) -> Generator[Done]:
     """Cells and answers as they are done, on a cluster."""
     by_key, waiting = {c.key: c for c in cells}, iter(cells)
     with cluster_at(client) as cluster:
