@@ -52,10 +52,10 @@ class Option:
 
 def declared(cls: type, classes: Sequence[type]) -> tuple[Option, ...]:
     """The options that a class declares: the annotated fields of itself and of these bases, `ClassVar`s apart."""
-    names = [n for c in reversed(classes) for n in c.__dict__.get("__annotations__", {})]
-    if not names:
-        return ()
-    try:
+    try:  # from Python 3.14 on the names of types are looked up when annotations are asked for, the first time here
+        names = [n for c in reversed(classes) for n in inspect.get_annotations(c)]
+        if not names:
+            return ()
         hints = get_type_hints(cls, include_extras=True)
     except NameError as error:
         text = f"the options of {cls.__name__} have types that are not known: {error}"
