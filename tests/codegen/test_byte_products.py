@@ -87,6 +87,17 @@ def test_convolutions_are_exact(target: str, name: str) -> None:
     np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int32"))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_sums_that_stay_bytes_are_no_products_of_bytes(target: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, w = unsigned((3, 8, 8), False), unsigned((16, 8, 3), False)
+    body = relay.nn.conv1d(
+        relay.var("x", shape=x.shape, dtype="uint8"), relay.const(w), padding=(1, 1), channels=16, kernel_size=(3,)
+    )
+    want = torch.nn.functional.conv1d(torch.from_numpy(x).double(), torch.from_numpy(w).double(), padding=1)
+    np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int64").astype("uint8"))
+
+
 UNSIGNED = {
     "dense": ((5, 21), (7, 21), {}),
     "1x1": ((1, 64, 5, 5), (33, 64, 1, 1), {"strides": (2, 2)}),

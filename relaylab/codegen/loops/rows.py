@@ -87,6 +87,7 @@ def _write(
     if isinstance(statement, Define):
         at.env[statement.local] = _value(emitter, plans[0], turn, first, at)
     elif isinstance(statement, Store):
+        assert statement.value.dtype == statement.buffer.dtype, f"{statement.value.dtype} is stored as another dtype"
         place = (statement.buffer, statement.address)
         (moving, _, step), *more = plans[0]
         if more or moving is None or isinstance(step.node, Load):
