@@ -88,7 +88,7 @@ def with_caches(network: Network, jobs: Sequence[Job]) -> tuple[list[Job], list[
             found.append(job)
             continue
         taken |= {cache.source, cache.join.whole}
-        axis = cache.join.axis
+        axis = cast(int, cache.join.axis)
         key = axis, cache.source.shape[axis], cache.join.whole.shape[axis]
         if key not in groups:
             sizes = cast(OpenSizes, job.operation.sizes)

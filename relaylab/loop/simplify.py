@@ -169,11 +169,12 @@ class Simplifier:
                 pass
         return self.intern(rebuild(node, new))
 
-    def _small_power(self, node: ScalarExpr, x: ScalarExpr, exponent: int) -> ScalarExpr:
+    def _small_power(self, node: Apply, x: ScalarExpr, exponent: int) -> ScalarExpr:
         """Products; a call of the C library takes thirty times as long."""
-        times = lambda a, b: self.intern(of_part(apply("mul", a, b), node.part))
-        square = times(x, x)
-        return square if exponent == 2 else times(square, square if exponent == 4 else x)
+        square = self.intern(of_part(apply("mul", x, x), node.part))
+        if exponent == 2:
+            return square
+        return self.intern(of_part(apply("mul", square, square if exponent == 4 else x), node.part))
 
     def _cast(self, dtype: str, value: ScalarExpr) -> ScalarExpr:
         """A cast; an index that went through a narrower integer and fits it is itself."""

@@ -85,7 +85,11 @@ def _joins(job: Job) -> Iterator[InPlaceConcat]:
     root, _ = job.results[0]
     if root not in job.calls:
         return
-    if op_name(root) == "concatenate" and (join := _join(job, *_fields(root), {root})) is not None:
+    if (
+        isinstance(root, Call)
+        and op_name(root) == "concatenate"
+        and (join := _join(job, *_fields(root), {root})) is not None
+    ):
         yield join
     pieces: list[Expr] = []
     passed: set[Expr] = set()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type, type_text
-from relaylab.loop.expr import Local, Tensor
+from relaylab.loop.expr import Local, Tensor, as_index
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
@@ -227,7 +227,7 @@ class Scan(Opaque):
         before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
         lanes, wide = math.prod(behind), "float64" if "float" in out.dtype else out.dtype
 
-        def step(total: Element, k: Element, line: Element, lane: Element | int) -> Local:
+        def step(total: Element, k: Element, line: Element, lane: Element) -> Local:
             """One element; the total with it."""
             at = (*unravel(b, line, before), k, *unravel(b, lane, behind))
             source = at if self.axis is not None else unravel(b, k, data.shape)
@@ -240,7 +240,7 @@ class Scan(Opaque):
             if lanes == 1:  # a register: what goes through memory is waited for
                 alone = p.let(b.const(self.start, wide))
                 with p.loop(count) as k:
-                    p.set(alone, step(alone, k, line, 0))
+                    p.set(alone, step(alone, k, line, as_index(0)))
                 return
             totals = p.scratch(lanes, wide)
             with p.loop(lanes, kind="vectorized") as lane:
