@@ -98,6 +98,16 @@ def test_sums_that_stay_bytes_are_no_products_of_bytes(target: str) -> None:
     np.testing.assert_array_equal(run(body, target, x), want.numpy().astype("int64").astype("uint8"))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_wide_sums_are_stored_as_what_becomes_of_them(target: str) -> None:
+    torch = pytest.importorskip("torch")
+    x, w = unsigned((1, 12, 6, 7), False), signed((5, 12, 3, 3), False)
+    data = relay.var("x", shape=x.shape, dtype="uint8")
+    sums = relay.nn.conv2d(data, relay.const(w), channels=5, kernel_size=(3, 3), out_dtype="int32")
+    want = torch.nn.functional.conv2d(torch.from_numpy(x).double(), torch.from_numpy(w).double())
+    np.testing.assert_array_equal(run(relay.cast(sums, "float32"), target, x), want.numpy().astype("float32"))
+
+
 UNSIGNED = {
     "dense": ((5, 21), (7, 21), {}),
     "1x1": ((1, 64, 5, 5), (33, 64, 1, 1), {"strides": (2, 2)}),

@@ -202,7 +202,9 @@ def _convolution_by(
     data, weight, out = (tensor_type(e) for e in (*call.args[:2], call))
     described = convolution_spec(attrs, data, out, weight, minimal)
     dtypes = (data.dtype, weight.dtype, out.dtype)
-    if described is None or (len(set(dtypes)) > 1 and dtypes != FACTORS):
+    # Unsigned bytes are read by products of bytes only, whose sums are wide.
+    alike = len(set(dtypes)) == 1 and data.dtype != FACTORS[0]
+    if described is None or not (alike or dtypes == FACTORS):
         return None
     axes, out_axes, spec = described[0], described[1], described[2].anywhere()  # it is laid out after this choice
     found = _families(transposed).choose(spec, target)

@@ -91,7 +91,7 @@ class Direct(ConvolutionFamily):
     inputs = True
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        if (spec.data.dtype, spec.out.dtype) != FACTORS[::2] or spec.weight is not None:
+        if spec.data.dtype != FACTORS[0] or spec.weight is not None:
             return super().declines(spec, target)
         return self.unfit(spec) or uneven_words(conv_problem(spec))
 
