@@ -114,7 +114,7 @@ def test_a_file_is_made_at_once(tmp_path, monkeypatch):
 
 
 def database(path, application: int, version: int) -> None:
-    with sqlite3.connect(path) as base:
+    with closing(sqlite3.connect(path)) as base, base:
         base.execute("CREATE TABLE other (x)")
         base.execute(f"PRAGMA application_id = {application}")
         base.execute(f"PRAGMA user_version = {version}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,9 +66,10 @@ class SweepTable:
     """
 
     def __init__(self, store: str | os.PathLike[str] | None, cells: Sequence[SweepCell]):
-        self._folder = tempfile.TemporaryDirectory(prefix="relaylab-sweep-") if store is None else None
-        path = Path(self._folder.name) / "runs.sqlite" if self._folder else Path(store or "")
-        self.base, self.cells, self.stopped = Database(TABLE, path, create=True), list(cells), False
+        if store is None:
+            store = Path(folder := tempfile.mkdtemp(prefix="relaylab-sweep-")) / "runs.sqlite"
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.base, self.cells, self.stopped = Database(TABLE, store, create=True), list(cells), False
 
     @property
     def rows(self) -> list[SweepRow]:
