@@ -87,7 +87,7 @@ class Database:
         try:
             with closing(sqlite3.connect(self.path, timeout=PATIENCE)) as base:
                 yield base
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             code = "unusable" if isinstance(error, sqlite3.OperationalError) else "damaged"
             said = f"cannot use the {self.table.what} at {self.path}: {error}"
             there = self.path.is_file()
@@ -112,6 +112,9 @@ class Database:
         for row in found:
             for (name, kind), value in zip(self.table.columns.items(), row):
                 if not isinstance(value, KINDS[kind]):  # SQLite keeps anything in any column
-                    said = f"{self.path} has {value!r} as `{name}` of {self.table.what}"
-                    raise self._error("damaged", said, "move it away; another one is made")
+                    raise self.damaged(f"{value!r} as `{name}` of {self.table.what}")
         return found
+
+    def damaged(self, what: str) -> RelayValueError:
+        """The error that `what` stands in the file."""
+        return self._error("damaged", f"{self.path} has {what}", "move it away; another one is made")

@@ -6,8 +6,10 @@ import json
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import astuple
 
 import numpy as np
@@ -89,6 +91,22 @@ def test_rows_are_kept_and_not_measured_again(inside, tmp_path):
     assert len(inside) == 8 and len(again) == 8 and again.rows[:4] == first.rows
     assert first.values("kernels")["module", "default-FuseOps"] == 2.0
     assert {"program", "how", "kernels", "status"} <= set(first.records()[0]) and "default-FuseOps" in str(first)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["spec = 'no text of a cell'", "spec = '[]'", "spec = '{}'", "spec = replace(spec, 'threads', 'threadz')",
+     "measures = '{'", "measures = '3'"],
+)  # fmt: skip
+def test_rows_that_are_none_are_damage(inside, tmp_path, change):
+    wanted = cells()[:1]
+    table = study.sweep(wanted, tmp_path / "runs")
+    with closing(sqlite3.connect(tmp_path / "runs")) as base, base:
+        base.execute(f"UPDATE runs SET {change}")
+    for call in (lambda: table.rows, lambda: study.sweep(wanted, tmp_path / "runs").rows):
+        with pytest.raises(RelayError) as found:
+            call()
+        assert found.value.code == "runs.damaged" and "runs" in found.value.message
 
 
 def test_rows_of_other_cpus_and_versions_stay_beside_those_that_are_measured(inside, tmp_path, monkeypatch):

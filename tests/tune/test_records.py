@@ -188,10 +188,16 @@ def test_texts_in_the_place_of_numbers_are_damage(tmp_path, change):
     assert found.value.code == "records.damaged" and change.split()[0] in found.value.message
 
 
-def test_the_users_own_records_never_stop_a_build(tmp_path, monkeypatch):
-    (tmp_path / "r.sqlite").write_text("damaged" * 99)
-    monkeypatch.setenv("RELAYLAB_RECORDS", str(tmp_path / "r.sqlite"))
-    with pytest.warns(RecordsWarning, match="not a database"):
+@pytest.mark.parametrize("what, words", [("text", "not a database"), ("table", "cannot use the records")])
+def test_the_users_own_records_never_stop_a_build(tmp_path, monkeypatch, what, words):
+    path = tmp_path / "r.sqlite"
+    if what == "text":
+        path.write_text("damaged" * 99)
+    else:  # what SQLite says of it is no text then
+        RecordStore(path, create=True)
+        path.write_bytes(path.read_bytes().replace(b"tablemeasured", b"table\xd4easured"))
+    monkeypatch.setenv("RELAYLAB_RECORDS", str(path))
+    with pytest.warns(RecordsWarning, match=words):
         assert loops(relay.build(PRODUCT, "llvm")) == loops(built(""))
 
 

@@ -79,7 +79,7 @@ class SweepTable:
         found = [r for r in self.base.rows("cell, cpu, version") if r[0] in order and r[2] in versions]
         measured = {r[0] for r in found if r[1]}
         kept = [r for r in found if r[1] or r[0] not in measured]
-        return [_row(r) for r in sorted(kept, key=lambda r: order[str(r[0])])]
+        return [self._row(r) for r in sorted(kept, key=lambda r: order[str(r[0])])]
 
     def known(self, **where: str) -> set[str]:
         """The keys of cells that were measured by a version (and CPU), with any result but a lost process."""
@@ -89,7 +89,14 @@ class SweepTable:
         """Keep what workers answered."""
         rows = [_kept(cell, answer) for cell, answer in done]
         self.base.put(rows)
-        return [_row(row) for row in rows]
+        return [self._row(row) for row in rows]
+
+    def _row(self, row: Row) -> SweepRow:
+        _, cpu, version, status, spec, why, measures = row
+        try:
+            return SweepRow(SweepCell.parse(spec), cpu, version, status, why, dict(json.loads(measures)))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise self.base.damaged(f"a row that is none of a sweep: {error}") from None
 
     def records(self) -> list[dict[str, Any]]:
         """One dict for each row: `pandas.DataFrame(table.records())`."""
@@ -168,11 +175,6 @@ def _kept(cell: SweepCell, answer: Answer) -> Row:
     spec = replace(cell, text=digest(cell.text) if cell.text else "").json()  # a table of texts would be large
     row = (cell.key, *(answer[k] for k in ("cpu", "version", "status")), spec, answer.get("why", ""))
     return (*row, json.dumps(answer.get("measures", {})))
-
-
-def _row(row: Row) -> SweepRow:
-    _, cpu, version, status, spec, why, measures = map(str, row)
-    return SweepRow(SweepCell.parse(spec), cpu, version, status, why, json.loads(measures))
 
 
 def _shown(value: object) -> str:
