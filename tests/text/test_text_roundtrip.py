@@ -20,7 +20,9 @@ from relaylab.ir import (
     Op,
     PatternWildcard,
     RefWrite,
+    TensorType,
     Tuple,
+    TupleType,
     Var,
     const,
     get_first_structural_mismatch,
@@ -172,3 +174,24 @@ def test_hypothetical_types_of_thirty_levels() -> None:
     deep = "(" * 30 + "fn (" * 30 + "ref(int32)" + ") -> int32" * 30 + ",)" * 30
     expr = parse_expr(f"fn (%x: {deep}) {{ 1 }}")
     assert get_first_structural_mismatch(expr, parse_expr(text(expr))) is None
+
+
+GENERIC = """type List[A] { Cons(A, List[A]), Nil, }
+def @same[A](%x: A) -> A { %x }
+def @main() { let %n = Nil[float32]; let %l = Cons[float32](1f, Nil); (%n, @same[List[float32]](%l)) }
+"""
+
+
+def test_type_arguments_that_nothing_else_tells_are_written():
+    """Found by a list of nothing: what it is a list of was lost, and the text refused."""
+    printed = check_round_trip(read_module(GENERIC))
+    assert "Nil[float32];" in printed and "Cons[float32](1f, %" in printed and "@same[List[float32]](%l)" in printed
+
+
+def test_a_wide_type_is_written_whole():
+    whole = Var("p", TupleType([TensorType((), "float32")] * 15_000))
+    check_round_trip(IRModule.from_expr(Function([whole], whole)))
+
+
+def test_an_attribute_without_a_value_stays():
+    check_round_trip(IRModule.from_expr(Function([], const(1)).with_attr("virtual_device", None)))

@@ -126,7 +126,7 @@ def _name(p: State) -> Expr:
     name = "".join(p.texts[first : p.i])
     ctor = p.names.constructors.get(name)
     if ctor is not None:
-        return ctor if ctor.inputs or p.at("(") else Call(ctor, (), span=p.since(first))
+        return ctor if ctor.inputs or p.at("(") or p.at("[") else Call(ctor, (), span=p.since(first))
     op = OPERATORS.get(renamed(name))
     if op is not None:
         return op

@@ -106,11 +106,13 @@ def _nested(p: State, opened: int, depth: int) -> object:
 
 
 def _meta(p: State, token: int) -> object:
-    """`meta[key][i]`; for what is not read the reference itself, for missing data None."""
+    """`meta[key][i]`; for what is not read the reference itself, for missing data None, or any device."""
     key, _ = slot_of(p.texts[token])
     if "." not in key and key != DEVICE:
         return p.texts[token]
-    return None if key in (CONSTANT, DEVICE) and not p.meta.holds(key) else p.meta.lookup(p, token)
+    if key == DEVICE and not p.meta.holds(key):
+        return VirtualDevice()
+    return None if key == CONSTANT and not p.meta.holds(key) else p.meta.lookup(p, token)
 
 
 def _printed(p: State) -> str | VirtualDevice:
@@ -181,9 +183,9 @@ def device_of(written: Written) -> VirtualDevice | None:
     that is none stays.
     """
     device, _ = written.get("virtual_device", (None, 0))
-    if device is not None and not isinstance(device, VirtualDevice):
+    if not isinstance(device, VirtualDevice):
         return None
-    written.pop("virtual_device", None)
+    del written["virtual_device"]
     return device
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Expr, Let, Tuple, Var
@@ -16,7 +17,7 @@ from relaylab.text.reading.metadata import CONSTANT, slot_of
 from relaylab.text.reading.older import modernize
 from relaylab.text.reading.reader import Stop
 from relaylab.text.reading.state import State
-from relaylab.text.reading.types import type_
+from relaylab.text.reading.types import type_, types
 
 PRECEDENCE = {"*": 12, "/": 12, "+": 10, "-": 10, "<": 8, "<=": 8, ">": 8, ">=": 8, "==": 7, "!=": 7}
 _MEANING = {
@@ -217,7 +218,7 @@ def postfix(p: State) -> Task[Expr]:
         expr = yield nested(p)
     while True:
         kind = p.kinds[p.i]
-        if kind == "(":
+        if kind == "(" or kind == "[":
             expr = yield _call(p, expr, first)
         elif kind == ".":
             expr = _projection(p, expr, first)
@@ -233,12 +234,15 @@ def _projection(p: State, expr: Expr, first: int) -> Expr:
 
 
 def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
-    """`(a, b, key=value)` after what is called."""
+    """`(a, b, key=value)` after what is called, and before it `[A, B]`, which a constructor of nothing may end with."""
+    given = types(p, "]", p.i - 1) if p.accept("[") else ()
     opened = p.i
     args: list[Expr] = []
+    if given and isinstance(callee, Constructor) and not callee.inputs and not p.at("("):
+        return Call(callee, (), None, given, span=p.since(first))
+    p.expect("(", "`(` and the arguments")
     written: Written = {}
     stored: Attrs | None = None
-    p.i += 1
     more = not p.accept(")")
     while more:
         if at_attribute(p):
@@ -254,7 +258,7 @@ def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
     if written and isinstance(callee, Op):
         modernize(callee.name, args, written)
     attrs = call_attrs(p, callee, written, stored, opened - 1)
-    return Call(callee, args, attrs, None, span=p.since(first))
+    return Call(callee, args, attrs, given or None, span=p.since(first))
 
 
 def _stored_attrs(p: State) -> Attrs | None:

@@ -23,9 +23,11 @@ def _call(p: Printer, e: ir.Call) -> Doc:
     args = [p.place(a) for a in e.args]
     args += call_attributes(e.attrs, e.op, p.meta, p.stored)
     callee = p.place(e.op)
+    given = () if isinstance(e.op, ir.Op) or e.inferred is not None else e.type_args  # inference finds its own again
+    types = f"[{', '.join(map(p.types.text, given))}]" if given else ""
     if not args and isinstance(e.op, ir.Constructor) and not e.op.inputs:
-        return callee
-    return [callee, "(", *joined(args), ")"]
+        return [callee, types]
+    return [callee, types, "(", *joined(args), ")"]
 
 
 def _tuple(p: Printer, e: ir.Tuple) -> Doc:

@@ -1,10 +1,10 @@
-"""Types to text, with names for type parameters that do not collide; `_` for what would be longer than `LONGEST`."""
+"""Types to text, with names for type parameters that do not collide; `_` for what only sharing makes long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from relaylab.ir.types import LONGEST, FuncType, TensorType, Type, TypeVar, text_parts
+from relaylab.ir.types import LONGEST, FuncType, TensorType, Type, TypeVar, text_parts, type_leaves
 from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.writing.naming import type_var_name
 
@@ -59,7 +59,10 @@ class TypeText:
         out: list[str] = []
         stack: list[str | Type] = [t]
         declared: list[TypeVar] = []
-        while stack and len(out) < LONGEST:
+        longest = LONGEST
+        while stack:
+            if len(out) >= longest and len(out) >= (longest := _longest(t)):
+                break
             part = stack.pop()
             if isinstance(part, str):
                 out.append(part)
@@ -87,3 +90,8 @@ class TypeText:
         if not t.shape:
             return t.dtype
         return f"Tensor[({', '.join(map(self.meta.size, t.shape))}), {t.dtype}]"
+
+
+def _longest(t: Type) -> int:
+    """Of how many parts the text of a long type may consist: a few for each that it holds in memory."""
+    return max(LONGEST, 8 * sum(len(text_parts(part)) for part in type_leaves(t)))
