@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
-from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
+from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.shapes import derive, extent
+from relaylab.op.shapes import derive
 from relaylab.support.errors import RelayTypeError, shown
 
 if TYPE_CHECKING:
@@ -82,6 +82,12 @@ def entry(b: ElementBuilder, data: Readable, indices: Readable, indptr: Readable
     return b.sum(int(data.shape[0]), term)
 
 
+def rows(matrix: list[TensorType]) -> Dim:
+    """How many rows the whole matrix has."""
+    block = matrix[0].shape[1] if len(matrix[0].shape) == 3 else IntImm(1)
+    return derive(lambda n, k: (n - 1) * k, matrix[2].shape[0], block)
+
+
 def check(s: TypeSolver, types: tuple[Type, ...]) -> list[TensorType] | None:
     """The types of data, indices and indptr, or None while one is unknown."""
     found = rules.all_known(rules.tensor(s, t, name) for t, name in zip(types, INPUTS[1:]))
@@ -126,9 +132,8 @@ class sparse_dense(OutElementwiseFusable):
             return None
         rules.same_dtype(s, rules.rank(s, x, 2, "dense_data"), matrix[0])
         columns(s, x, matrix[0])
-        block = extent(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1
-        rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
-        return TensorType((rows, x.shape[0]) if self.sparse_lhs else (x.shape[0], rows), x.dtype)
+        n = rows(matrix)
+        return TensorType((n, x.shape[0]) if self.sparse_lhs else (x.shape[0], n), x.dtype)
 
     def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
         data, indices, indptr = sparse
@@ -176,10 +181,8 @@ class sparse_add(Opaque):
         if x is None or matrix is None:
             return None
         rules.same_dtype(s, x, matrix[0])
-        rows = rules.rank(s, x, 2, "dense_data").shape[0]
-        block = matrix[0].shape[1] if len(matrix[0].shape) == 3 else IntImm(1)
-        stored = derive(lambda n, k: (n - 1) * k, matrix[2].shape[0], block)
-        rules.equal_dims(s, rows, stored, f"the rows of {type_text(x)} and those that sparse_indptr counts")
+        own = rules.rank(s, x, 2, "dense_data").shape[0]
+        rules.equal_dims(s, own, rows(matrix), f"the rows of {type_text(x)} and those that sparse_indptr counts")
         columns(s, x, matrix[0])
         return x
 
@@ -285,10 +288,8 @@ class sparse_conv2d(OutElementwiseFusable):
         if self.kernel_size < 1 or self.kernel_size % 2 == 0:
             s.fail(f"`kernel_size` must be odd and positive, not {self.kernel_size}")
         rules.same_dtype(s, rules.rank(s, x, 4, "dense_data"), matrix[0])
-        block = extent(matrix[0].shape[1]) if len(matrix[0].shape) == 3 else 1
-        rows = derive(lambda n: (n - 1) * block, matrix[2].shape[0])
         at = self.layout.index("C")
-        return TensorType((*x.shape[:at], rows, *x.shape[at + 1 :]), x.dtype)
+        return TensorType((*x.shape[:at], rows(matrix), *x.shape[at + 1 :]), x.dtype)
 
     def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
         k, nchw = self.kernel_size, self.layout == "NCHW"
