@@ -26,7 +26,7 @@ from relaylab.viz.draw.draw import DrawOptions, draw
 from relaylab.viz.write.html import bundle, page
 from relaylab.viz.scene.metrics import fit, text_width, wrap
 from relaylab.viz.draw.pages import PAPERS, Page, PageWindow, cuts, sheets
-from relaylab.viz.write.pdf import escape, pdf
+from relaylab.viz.write.pdf import encoded, escaped, pdf
 from relaylab.support.formats import FORMATS, SHAPES
 from relaylab.viz.write.formats import WRITERS, save_scene
 from relaylab.viz.scene.scene import Element, Rect, Scene, Text, extent
@@ -363,7 +363,8 @@ def test_pages_have_numbers_and_a_legend():
 
 
 def test_pdf_text_outside_winansi_is_spelled():
-    assert escape("a→b") == "a->b" and escape("µ(×)\\") == "\\265\\(\\327\\)\\\\" and escape("漢") == "?"
+    spelled = {text: escaped(encoded(text)) for text in ("a→b", "µ(×)\\", "漢")}
+    assert spelled == {"a→b": "a->b", "µ(×)\\": "\\265\\(\\327\\)\\\\", "漢": "?"}
 
 
 def test_what_a_pdf_spells_stands_in_the_middle_all_the_same():

@@ -84,15 +84,20 @@ def _path(commands: tuple[tuple, ...]) -> str:
 
 def _text(text: Text, color: str) -> str:
     shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor]
-    said = text.text.translate(_SPELLED).encode("cp1252", "replace").decode("cp1252")
-    x = text.x - shift * text_width(said, text.size, text.face)
+    said = encoded(text.text)
+    x = text.x - shift * text_width(said.decode("cp1252"), text.size, text.face)
     font = _FONTS[text.face][0]
-    return f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escape(said)}) Tj ET"
+    return f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escaped(said)}) Tj ET"
 
 
-def escape(text: str) -> str:
-    """`text` as the inside of a PDF string in WinAnsi: brackets and backslashes escaped, other bytes in octal."""
-    return "".join(map(_byte, text.translate(_SPELLED).encode("cp1252", "replace")))
+def encoded(text: str) -> bytes:
+    """`text` in WinAnsi, which spells some signs out."""
+    return text.translate(_SPELLED).encode("cp1252", "replace")
+
+
+def escaped(text: bytes) -> str:
+    """`text` as the inside of a PDF string: brackets and backslashes escaped, other bytes in octal."""
+    return "".join(map(_byte, text))
 
 
 def _byte(value: int) -> str:
