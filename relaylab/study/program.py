@@ -14,6 +14,7 @@ from typing import cast
 
 from relaylab import relay
 from relaylab.frontend.onnx import from_onnx, input_shapes
+from relaylab.frontend.onnx.model import read_model
 from relaylab.frontend.pytorch import from_pytorch
 from relaylab.frontend.pytorch.program import input_types, load_model
 from relaylab.frontend.told_sizes import Told, filled, split_sizes
@@ -86,7 +87,8 @@ def load(what: Loadable) -> Program:
     path = Path(file)
     named = f"{path.stem}[{name[len(file) + 1 :]}]" if told else path.stem
     if path.suffix == ONNX_SUFFIX:
-        return Program(named, *from_onnx(path, shape=filled(input_shapes(path), told, file)))
+        model = read_model(path)
+        return Program(named, *from_onnx(model, shape=filled(input_shapes(model), told, file)))
     if path.suffix == TORCH_SUFFIX:
         return Program(named, *_exported(path, told))
     if path.suffix in TEXT_SUFFIXES or os.path.isfile(name):  # False also for what is no path

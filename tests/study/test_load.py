@@ -86,6 +86,14 @@ def test_the_name_of_a_model_says_its_open_sizes(open_model: str, told: str, sha
     assert found.name == ("model" if not told else f"model[{told[1:]}]")
 
 
+@pytest.mark.filterwarnings("ignore::relaylab.frontend.told_sizes.OpenSizeWarning")
+def test_a_model_is_read_once(open_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, times = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: times.append(path) or read(path))
+    study.load(open_model)
+    assert times.count(Path(open_model)) == 1
+
+
 @pytest.mark.parametrize(
     "told, words",
     [

@@ -51,8 +51,12 @@ def load_onnx() -> ModuleType:
 
 
 def read_model(model: object) -> tuple[ModelProto, Path | None]:
-    """A ModelProto from one, from its bytes or from a path; and the folder in which external data may lie."""
-    if hasattr(model, "graph") and hasattr(model, "opset_import"):
+    """A ModelProto from one, from its bytes or from a path; and the folder in which external data may lie. What this
+    gave is taken too.
+    """
+    if isinstance(model, tuple) and len(model) == 2 and _is_model(model[0]):
+        return cast("tuple[ModelProto, Path | None]", model)
+    if _is_model(model):
         return cast("ModelProto", model), None
     if isinstance(model, (bytes, bytearray, memoryview)):
         return _checked(_parse(bytes(model), "the bytes"), "the bytes"), None
@@ -69,6 +73,10 @@ def read_model(model: object) -> tuple[ModelProto, Path | None]:
     proto = _parse(data, str(path))
     del data  # the proto has its own copy of the weights
     return _checked(proto, str(path)), path.resolve().parent
+
+
+def _is_model(value: object) -> bool:
+    return hasattr(value, "graph") and hasattr(value, "opset_import")
 
 
 def _parse(data: bytes, what: str) -> ModelProto:
