@@ -235,9 +235,8 @@ class RelayMagics(_Shell, Magics):
         args = parse(self.relay_pass, line)
         args.quiet |= cell.rstrip().endswith(";")
         before = set(self.shell.user_ns)
-        result = self.shell.run_cell(cell)
-        if not result.success:
-            return None
+        if not self.shell.run_cell(cell).success:
+            raise UsageError("the cell failed (see above), so there is no pass to run")  # a run of all cells ends here
         written = find_pass(self.shell.user_ns, args.name, before, cell)
         exploration = study.explore(program_of(args.on, self.shell.user_ns), passes=[written])
         print("\n".join(map(str, exploration.rows)))

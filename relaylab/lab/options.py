@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from relaylab.support.errors import RelayValueError
 from relaylab.support.formats import words
 from relaylab.support.language import LANGUAGES
 from relaylab.support.options import natural, positive
@@ -143,7 +144,11 @@ def on_paper(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def chosen(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of `ARRANGING` that were given."""
+    """The options of `ARRANGING` that were given; RelayValueError for one without the one that it belongs to."""
     found = vars(args)
+    if found.get("hops") is not None and found.get("focus") is None:
+        raise RelayValueError(
+            "--hops says how far around --focus", code="viz.option", help="give --focus too, an id or a query"
+        )
     names = [o.names[-1].lstrip("-") for o in ARRANGING]
     return {name: found[name] for name in names if found.get(name) is not None}

@@ -333,7 +333,7 @@ def written(cell):
 )
 def test_a_wrong_pass_shows_the_mistake_and_nothing_of_ours(written, body, words):
     result = written(body)
-    assert words in result.out
+    assert words in result.out and not result.success
     assert "manager.py" not in result.out and "tokenize.py" not in result.out
 
 
@@ -353,6 +353,7 @@ def test_a_cell_without_a_pass_takes_none_that_an_earlier_cell_made(cell, writte
     "line, words",
     [
         ('%relay_viz "unclosed', "No closing quotation"),
+        ("%relay_viz mod --hops 2", "give --focus too"),
         ("%relay_profile mod -n 0", "0 is not a whole number above zero"),
         ("%relay_passes mod -O 9", "choose from 0, 1, 2, 3, 4"),
         ('%relay_passes mod -p "FuseOps("', "is not an expression"),
