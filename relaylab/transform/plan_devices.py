@@ -65,7 +65,8 @@ class _Placing:
         if not isinstance(new, Function) or new.is_primitive or new.device is not None:
             return new
         made = FunctionWithFields(new, virtual_device=self.device)
-        set_type(made, old.inferred)
+        if new.body.inferred is not None:  # a node with a type has typed parts: inference looks no further
+            set_type(made, old.inferred)
         return made
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.programs import programs
+from support.values import assert_same_results
 
 from relaylab import relay
 from relaylab.compat.target import Target, VirtualDevice, make_compilation_config
@@ -49,6 +51,15 @@ def test_functions_and_their_parameters_say_where_they_are() -> None:
     for kind in ("debug", "vm", "graph"):
         out = relay.create_executor(kind, mod=relay.transform.InferType()(mod)).evaluate()(x, y).numpy()
         np.testing.assert_allclose(out, np.maximum(x, 0) + np.maximum(y, 0), rtol=1e-6)
+
+
+def test_random_programs_with_effects_keep_their_meaning() -> None:
+    with relay.transform.PassContext() as ctx:
+        plan = relay.transform.PlanDevices(make_compilation_config(ctx, "llvm"))
+    for mod in programs(14):
+        after = relay.transform.InferType()(plan(mod))
+        assert plan(after) is after and structural_equal(relay.parse(after.astext()), after)
+        assert_same_results(mod, after)
 
 
 def test_of_several_targets_one_is_where_values_live() -> None:
