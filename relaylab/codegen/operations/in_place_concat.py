@@ -83,13 +83,9 @@ def _joins(job: Job) -> Iterator[InPlaceConcat]:
     if not isinstance(job, GenericJob) or len(job.results) != 1 or job.schedule is not None:
         return
     root, _ = job.results[0]
-    if root not in job.calls:
+    if root not in job.calls or not isinstance(root, Call):
         return
-    if (
-        isinstance(root, Call)
-        and op_name(root) == "concatenate"
-        and (join := _join(job, *_fields(root), {root})) is not None
-    ):
+    if op_name(root) == "concatenate" and (join := _join(job, *_fields(root), {root})) is not None:
         yield join
     pieces: list[Expr] = []
     passed: set[Expr] = set()
@@ -104,7 +100,7 @@ def _joins(job: Job) -> Iterator[InPlaceConcat]:
         yield join
 
 
-def _fields(call: Expr) -> tuple[Sequence[Expr], int]:
+def _fields(call: Call) -> tuple[Sequence[Expr], int]:
     """What is concatenated, and along which axis."""
     joined = call.args[0].fields if isinstance(call.args[0], Tuple) else call.args[:1]
     return joined, cast("ConcatenateAttrs", call.attrs).axis % len(tensor_type(call).shape)
