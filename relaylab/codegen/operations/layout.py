@@ -17,6 +17,7 @@ from relaylab.codegen.kernels.views import Halo, laid_out, wider
 from relaylab.codegen.network.network import Network, NetworkTensor
 from relaylab.codegen.operations.in_place_concat import InPlaceConcat, in_place_concats
 from relaylab.codegen.operations.jobs import ContractionJob, CopyJob, Job
+from relaylab.loop.expr import ScalarExpr
 
 Order = tuple[int, ...]
 
@@ -55,11 +56,14 @@ class NetworkLayout:
         halo = join.across(view.halo)
         halo = halo if any(map(any, halo)) else ()
         for part in join.parts:
-            self.wholes[part] = join.whole, start
+            own = self(part) if join.axis is None else replace(view, shape=part.shape, halo=halo)
+            # Memory is planned for capacities: only a kernel knows where a size leads.
+            inside, before = (start, 0) if isinstance(start, ScalarExpr) else (0, start)
+            self.views[part] = replace(own, offset=view.offset + inside)
+            self.wholes[part] = join.whole, before
             if join.axis is None:
                 start += math.prod(part.shape)
             else:
-                self.views[part] = replace(view, shape=part.shape, halo=halo)
                 start += part.shape[join.axis] * view.strides[join.axis]
 
 

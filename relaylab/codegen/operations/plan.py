@@ -227,7 +227,7 @@ class Planner:
         if root.origin == "constant":
             return self._constant(as_it_is(root))
         home, start = self.layouts.place(root)
-        buffer, before = self.buffers[home], self.at(start) * self.layouts(root).itemsize
+        buffer, before = self.buffers[home], start * self.layouts(root).itemsize
         return buffer.base, buffer.offset + before, buffer.size - before
 
     def _constant(self, packed: PackedConstant) -> tuple[int, int, int]:
