@@ -16,6 +16,7 @@ from relaylab.lab.options import (
     OPERATORS,
     OUTPUT,
     PROGRAM,
+    TARGET,
     MagicOption,
     on_paper,
 )
@@ -26,11 +27,12 @@ def profile_command(args: argparse.Namespace) -> int:
     """`relaylab profile NET|FILE`"""
     from relaylab import study
 
+    program = study.load(args.program)
     if args.operators:
-        table = study.operator_table(study.load(args.program), args.opt_level, args.number).sorted(args.operators)
+        table = study.operator_table(program, args.opt_level, args.number, args.target).sorted(args.operators)
         say(json_text([asdict(row) for row in table.rows]) if args.json else str(table))
         return 0
-    report = study.profile(study.load(args.program), args.opt_level, args.number)
+    report = study.profile(program, args.opt_level, args.number, args.target)
     say(report.json() if args.json else report.table())
     return 0
 
@@ -42,7 +44,7 @@ def asm_command(args: argparse.Namespace) -> int:
     from relaylab.viz.diffs.tokens import for_stream
 
     program = study.load(args.program)
-    lib = study.built(program, args.opt_level)
+    lib = study.built(program, args.opt_level, target=args.target)
     if args.output:
         say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}")
         return 0
@@ -57,7 +59,7 @@ def asm_command(args: argparse.Namespace) -> int:
 PROFILE = Command(
     "profile",
     "measure the time of each kernel",
-    (PROGRAM, LEVEL, JSON, NUMBER, OPERATORS),
+    (PROGRAM, LEVEL, TARGET, JSON, NUMBER, OPERATORS),
     ("relaylab profile resnet18 --operators", "how the time is shared among operators"),
     profile_command,
 )
@@ -67,6 +69,7 @@ ASM = Command(
     (
         PROGRAM,
         LEVEL,
+        TARGET,
         KERNEL,
         LLVM_PASSES,
         MagicOption(

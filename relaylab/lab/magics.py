@@ -46,6 +46,7 @@ from relaylab.lab.options import (
     SAVE,
     SEED,
     SELECT,
+    TARGET,
     TIME,
     WORTH,
     Entry,
@@ -273,9 +274,7 @@ class RelayMagics(_Shell, Magics):
         tell(args, str(found))
         return self.give(args, found) if args.out else None
 
-    @takes(
-        MODULE, MagicOption("--target", default="llvm", help="llvm, with options such as -mcpu=skylake-avx512"), LEVEL
-    )
+    @takes(MODULE, TARGET, LEVEL)
     @line_magic
     @needs_local_scope
     def relay_build(self, line: str, local_ns: Namespace | None = None) -> object:

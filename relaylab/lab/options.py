@@ -69,6 +69,7 @@ PROGRAM = MagicOption(
     "model.onnx:batch=4,image=1x3x64x64 says sizes that a model leaves open, which are 1 otherwise",
 )
 LEVEL = MagicOption("-O", "--opt-level", type=int, default=3, choices=range(5), help="which passes run (default 3)")
+TARGET = MagicOption("--target", default="llvm", help="llvm, with options such as -mcpu=skylake-avx512")
 PASSES = MagicOption("-p", "--passes", metavar="A,B(…)", help="these passes instead of the default ones")
 FIRST = PASSES.but(help="run these passes first")
 NO_VERIFY = MagicOption(

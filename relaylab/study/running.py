@@ -88,16 +88,19 @@ def built(
         return relay.build(program.mod, target=target, params=dict(program.params))
 
 
-def profile(what: Program | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20) -> Report:
-    """Measured time per kernel of a library or of a program, as a report."""
-    return seeded(built(what, opt_level) if isinstance(what, Program) else what).profile(repeat=number)
+def profile(
+    what: Program | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20, target: str = "llvm"
+) -> Report:
+    """Measured time per kernel of a library or of a program, as a report; `target` is what a program is built for."""
+    lib = built(what, opt_level, target=target) if isinstance(what, Program) else what
+    return seeded(lib).profile(repeat=number)
 
 
-def operator_table(what: Program, opt_level: int = 3, number: int = 20) -> viz.OperatorTable:
+def operator_table(what: Program, opt_level: int = 3, number: int = 20, target: str = "llvm") -> viz.OperatorTable:
     """Operators as they are compiled, with MACs, bytes and measured time; `viz.operator_table` says what counts."""
     with PassContext(opt_level=opt_level):
-        mod, _ = relay.optimize(what.mod, target="llvm", params=dict(what.params))
-    view, lib = viz.view(mod), built(what, opt_level)
+        mod, _ = relay.optimize(what.mod, target=target, params=dict(what.params))
+    view, lib = viz.view(mod), built(what, opt_level, target=target)
     return viz.operator_table(view, viz.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
 
 

@@ -74,6 +74,9 @@ def test_bisect_profile_asm_run(run, program):
     assert "Duration (us)" in run("profile", program, "-n", "2")[1]
     assert "fused_add_nn_relu" in run("asm", program)[1]
     assert "max(" in run("asm", program, "relu", "--stage", "loop")[1]
+    assert "v0.4s" in run("asm", program, "relu", "--target", "llvm -mtriple=aarch64-linux-gnu")[1]
+    code, _, err = run("profile", program, "--target", "llvm -mtriple=aarch64-linux-gnu")
+    assert code and "it is compiled for aarch64-linux-gnu" in err
     assert "float32[2, 3]" in run("run", program)[1]
 
 
