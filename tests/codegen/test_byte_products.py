@@ -108,6 +108,15 @@ def test_wide_sums_are_stored_as_what_becomes_of_them(target: str) -> None:
     np.testing.assert_array_equal(run(relay.cast(sums, "float32"), target, x), want.numpy().astype("float32"))
 
 
+@pytest.mark.parametrize("zero", [2**31 - 1, -(2**31)])
+def test_a_zero_point_at_the_end_of_its_type_wraps_as_sums_do(zero: int) -> None:
+    x, w = signed((3, 8), False), signed((5, 8), False)
+    data = relay.cast(relay.var("x", shape=x.shape, dtype="int8"), "int32") - relay.const(zero, "int32")
+    body = relay.nn.dense(data, relay.const(w.astype("int32")), units=5, out_dtype="int32")
+    want = (x.astype("int64") - zero) @ w.T.astype("int64")
+    np.testing.assert_array_equal(run(body, "llvm", x), want.astype("int32"))
+
+
 UNSIGNED = {
     "dense": ((5, 21), (7, 21), {}),
     "1x1": ((1, 64, 5, 5), (33, 64, 1, 1), {"strides": (2, 2)}),

@@ -126,7 +126,8 @@ def _shifted(x: Expr, old: Expr) -> tuple[Expr, Expr] | None:
         return None
     moved = call("cast", call("add", x, scalar(128, "int32")), dtype="uint8")
     value = scalar_value(zero)
-    more = call("add", zero, scalar(128, "int32")) if value is None else scalar(int(value) + 128, "int32")
+    wrapped = None if value is None else int(np.int64(value + 128).astype("int32"))
+    more = call("add", zero, scalar(128, "int32")) if wrapped is None else scalar(wrapped, "int32")
     return moved, more
 
 
