@@ -148,3 +148,42 @@ def test_loops_of_kernels_from_the_cache_are_made_again(tmp_path: Path, monkeypa
     assert len(first.kernels()) == 3 and again.kernels() == first.kernels()
     for name in first.kernels():
         assert "parallel" in first.inspect("loop", name) and first.inspect("loop", name) == again.inspect("loop", name)
+
+
+def layers(order: tuple[str, ...]) -> relay.IRModule:
+    """Equal layers in different surroundings: some read what is padded, some share a weight."""
+    x, weight = relay.var("x", shape=(1, 32, 14, 14)), relay.const(np.full((32, 32, 3, 3), 0.01, "float32"))
+    last = relay.const(np.full((32, 32, 1, 1), 0.1, "float32"))
+    steps = {
+        "conv": lambda y: relay.nn.conv2d(y, weight, padding=(1, 1), channels=32, kernel_size=(3, 3)),
+        "point": lambda y: relay.nn.conv2d(y, last, channels=32, kernel_size=(1, 1)),
+        "relu": relay.nn.relu,
+        "pool": lambda y: relay.nn.max_pool2d(y, (3, 3), padding=(1, 1)),
+        "twice": lambda y: relay.add(y, x),
+    }
+    y = x
+    for name in order:
+        y = steps[name](y)
+    return relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], y)))
+
+
+def test_what_is_known_is_what_would_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In one cache: the keys hold what decides about kernels."""
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    once, known = KernelMemo.once, []
+
+    def checked(self: KernelMemo, function: Function, key: tuple, make, stored: bool = True) -> KernelSequence:
+        made = []
+        found = once(self, function, key, lambda: made.append(make()) or made[0], stored)
+        if not made:
+            known.append(key)
+            assert found == make(), function
+        return found
+
+    monkeypatch.setattr(KernelMemo, "once", checked)
+    orders = [("conv", "relu"), ("conv", "twice", "conv"), ("pool", "conv", "relu", "point")]
+    for k, order in enumerate([*orders, *orders]):
+        config = {"relay.codegen.winograd": k < len(orders), "relay.codegen.verify": k == 1}
+        with relay.transform.PassContext(opt_level=3, config=config):
+            relay.build(layers(order), "llvm -mcpu=x86-64-v3")
+    assert known
