@@ -13,10 +13,12 @@ from pathlib import Path
 from relaylab import relay
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.operations.records import RECORDS, RecordStore, TuningRecord, current_version, default_records
-from relaylab.runtime.threads import checked, num_threads, threads_used
+from relaylab.runtime.threads import checked as checked_threads
+from relaylab.runtime.threads import num_threads, threads_used
 from relaylab.study.measure import race
 from relaylab.study.program import Program
 from relaylab.study.running import built
+from relaylab.support.checked import checked
 from relaylab.support.cluster import ClusterClient
 from relaylab.support.errors import RelayValueError
 from relaylab.support.words import counted
@@ -76,6 +78,7 @@ class Tuning:
         return "\n".join([*lines, f"{counted(self.measured, 'schedule')} measured, {gains}"])
 
 
+@checked
 def tune(
     program: Program,
     seconds: float = 300.0,
@@ -97,7 +100,7 @@ def tune(
     if path is None:
         help = "name a file of records, or set RELAYLAB_RECORDS"
         raise RelayValueError("there is no place to keep records", code="records.missing", help=help)
-    target, count = parse_target("llvm"), num_threads() if threads is None else checked(threads)
+    target, count = parse_target("llvm"), num_threads() if threads is None else checked_threads(threads)
     with PassContext(opt_level=opt_level):
         mod, _ = relay.optimize(program.mod, "llvm", dict(program.params))
     found = Tuning(program, RecordStore(path, create=True), count, opt_level)

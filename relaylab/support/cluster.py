@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 
 CONNECT = 10  # seconds to find a cluster
 RETRIES = 2  # of a call whose worker was lost
@@ -105,7 +105,7 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     what is still open is given up.
 
     Raises RelayError `cluster.dask` if Dask is not installed, `cluster.lost` if the cluster goes away meanwhile,
-    RelayValueError `cluster.unreachable`.
+    RelayValueError `cluster.unreachable`, RelayTypeError `cluster.client` for what is neither.
     """
     try:
         connect: Callable[..., ClusterClient] = import_module("distributed").Client
@@ -117,6 +117,12 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     except (OSError, TimeoutError, ValueError) as error:
         said, help = f"there is no cluster at {client}: {error}", "start one: dask scheduler, dask worker"
         raise RelayValueError(said, code="cluster.unreachable", help=help) from None
+    if not isinstance(used, cast("type[object]", connect)):
+        said, help = (
+            f"work is sent to a distributed.Client or an address, not to {kind_of(used)}",
+            "give Client(cluster)",
+        )
+        raise RelayTypeError(said, code="cluster.client", help=help)
     try:
         cluster = WorkCluster(used)
         try:

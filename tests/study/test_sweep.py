@@ -44,7 +44,8 @@ def test_every_combination_is_a_cell_and_a_text():
 @pytest.mark.parametrize(
     "settings",
     [{"measures": ("speed",)}, {"pipelines": ["default-FusOps"]}, {"pipelines": ["Fuse"]}, {"targets": ["cuda-"]},
-     {"schedules": [{"dense": "splitt i 2"}]}, {"opt_levels": ["3"]}, {"threads": [0]}, {"options": [{"relay.x": 1}]}],
+     {"schedules": [{"dense": "splitt i 2"}]}, {"opt_levels": ["3"]}, {"threads": [0]}, {"threads": 1},
+     {"options": [{"relay.x": 1}]}, {"options": [{"relay.codegen.schedules": {}}]}],
 )  # fmt: skip
 def test_wrong_lists_are_said_before_anything_runs(settings):
     with pytest.raises(RelayError):
@@ -168,7 +169,8 @@ def test_processes_that_crash_or_hang_are_rows_and_are_tried_again(monkeypatch, 
 
 def test_wrong_settings_are_said(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT", 0.5)
-    for settings in ({"processes": 0}, {"limit": 0}, {"client": "tcp://127.0.0.1:1"}, {"store": tmp_path}):
+    wrong = [{"processes": 0}, {"processes": "2"}, {"limit": 0}, {"limit": "5"}, {"store": tmp_path}]
+    for settings in (*wrong, {"client": "tcp://127.0.0.1:1"}, {"client": cluster}):
         if "client" in settings:
             pytest.importorskip("distributed")
         with pytest.raises(RelayError):

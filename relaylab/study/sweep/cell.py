@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from relaylab.codegen.build import parse_target
 from relaylab.codegen.llvm.cache import digest
 from relaylab.loop.schedule import Schedule
-from relaylab.runtime.threads import checked
+from relaylab.runtime.threads import checked as checked_threads
 from relaylab.study.compare import passes_of
 from relaylab.study.pipeline import item_of
 from relaylab.study.program import Loadable, load
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import BindParams, InferType, PassContext
@@ -76,6 +77,7 @@ class SweepCell:
         return ", ".join(parts) or "default"
 
 
+@checked
 def cells(
     programs: Iterable[Loadable],
     pipelines: Sequence[str] = ("default",),
@@ -99,7 +101,7 @@ def cells(
     for target in targets:
         parse_target(target)
     for count in threads:
-        checked(count)
+        checked_threads(count)
     tables = [tuple(sorted((k, str(Schedule.parse(str(s)))) for k, s in table.items())) for table in schedules]
     settings = [tuple(sorted(table.items())) for table in options]
     every = itertools.product(map(_named, programs), pipelines, targets, opt_levels, threads, settings, tables)

@@ -18,6 +18,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import current_version
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.study.sweep.table import SweepRow, SweepTable
+from relaylab.support.checked import checked
 from relaylab.support.cluster import ClusterClient, cluster_at
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.line_process import Answer, LineProcess
@@ -27,6 +28,7 @@ Done = list[tuple[SweepCell, Answer]]
 _own = threading.local()
 
 
+@checked
 def sweep(
     cells: Iterable[SweepCell],
     store: str | os.PathLike[str] | None = None,
