@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from relaylab.frontend.pytorch import operators
-from relaylab.frontend.pytorch.importer import name_of
-from relaylab.frontend.pytorch.table import IGNORED, TABLE, unsupported, way_on
+from relaylab.frontend.pytorch.table import IGNORED, TABLE, name_of, unsupported, way_on
 
 torch = pytest.importorskip("torch", reason="reads PyTorch models")
 

@@ -113,3 +113,41 @@ def test_commands_take_files(tmp_path) -> None:
     torch.export.save(ep, tmp_path / "net.pt2")
     loaded = study.load(tmp_path / "net.pt2")
     assert loaded.name == "net" and str(loaded.mod["main"].ret_type) == "Tensor[(1, 3), float32]"
+
+
+class _Writes(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.conv, self.norm, self.function = torch.nn.Conv2d(3, 3, 3), torch.nn.BatchNorm2d(3), function
+
+    def forward(self, x):
+        return self.function(self.norm(self.conv(x)), x)
+
+
+def _read_later(y, x):
+    first = y[:, 0]
+    y.relu_()
+    return first
+
+
+def _under_no_grad(y, x):
+    y += x.mean()
+    with torch.no_grad():
+        z = torch.nn.functional.layer_norm(y, (6, 6)).relu_()
+    return z + torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).mean()
+
+
+def test_known_programs_are_taken_apart_by_operators(monkeypatch) -> None:
+    def whole(*args):
+        raise AssertionError("the program was decomposed as a whole")
+
+    monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", whole)
+    mod, _ = agree(_Writes(_under_no_grad), torch.randn(2, 3, 8, 8), tolerance=1e-5)
+    assert "nn.softmax" in str(mod)
+    gelu, x = Wrapped(lambda x: torch.nn.functional.gelu(x @ x.mT)), torch.randn(5, 3, 4)
+    agree(gelu, x, executor="vm", dynamic=(({0: torch.export.Dim("n")},),))
+
+
+@pytest.mark.parametrize("function", [_read_later, lambda y, x: (torch.einsum("nchw->nhwc", y), y.relu_())[0]])
+def test_what_a_view_reads_is_what_was_written(function) -> None:
+    agree(_Writes(function), torch.randn(2, 3, 8, 8), tolerance=1e-5)

@@ -26,7 +26,7 @@ from relaylab.frontend.pytorch.operators import (
     special,
     views,
 )
-from relaylab.frontend.pytorch.program import exported
+from relaylab.frontend.pytorch.program import expanded, exported
 from relaylab.frontend.pytorch.table import Convert, operators
 from relaylab.ir import IRModule
 from relaylab.runtime.ndarray import NDArray
@@ -67,7 +67,8 @@ def from_pytorch(
     if not all(isinstance(k, str) and callable(v) for k, v in custom.items()):
         raise RelayTypeError("custom_convert_map has functions by the names of operators", code="import.option")
     program, given = exported(script_module, input_infos, default_dtype)
-    importer = TorchImporter(program, use_parser_friendly_name, custom)
+    program, parts = expanded(program, custom)
+    importer = TorchImporter(program, use_parser_friendly_name, custom, parts)
     importer.check_operators()
     inputs = importer.inputs(given.names, given.types)
     return module_of(inputs, importer.outputs(), importer.g.params)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from relaylab.frontend.pytorch.expansion import Expansion
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, dtype_of, type_of
-from relaylab.frontend.pytorch.table import IGNORED, TABLE, Convert, unsupported
+from relaylab.frontend.pytorch.table import IGNORED, TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayValueError
@@ -32,17 +33,24 @@ _TENSORS = frozenset(("PARAMETER", "BUFFER"))
 
 
 class TorchImporter:
-    """Imports the nodes of one program; `custom` are a user's converters (inputs, types) by the operators' names."""
+    """Imports the nodes of one program; `custom` are a user's converters (inputs, types) by the operators' names.
 
-    def __init__(self, program: ExportedProgram, friendly: bool, custom: Mapping[str, Convert]):
+    `parts` has the graph, where it is not the program's own.
+    """
+
+    def __init__(
+        self, program: ExportedProgram, friendly: bool, custom: Mapping[str, Convert], parts: Expansion | None = None
+    ):
         self.program, self.friendly, self.custom = program, friendly, custom
+        self.nodes: list[Any] = list((parts or program).graph.nodes)
+        self.held: Mapping[str, Any] = parts.held if parts else {}
         self.g = TorchGraph()
         self.values: dict[str, Any] = {}
 
     def check_operators(self) -> None:
         """Raise one error that names all operators without converter, and one if the model changes itself."""
         missing: dict[str, str] = {}
-        for node in self.program.graph.nodes:
+        for node in self.nodes:
             if node.op == "call_function":
                 name = name_of(node.target)
                 if name not in TABLE and name not in IGNORED and self._custom(name) is None:
@@ -60,7 +68,7 @@ class TorchImporter:
     def inputs(self, names: Sequence[str], types: Sequence[TensorType]) -> list[Var]:
         """Variables for the user's inputs, under the given names and types or torch's; parameters become known."""
         specs = self.program.graph_signature.input_specs
-        nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
+        nodes = [n for n in self.nodes if n.op == "placeholder"]
         found: list[Var] = []
         for node, spec in zip(nodes, specs):
             kind = spec.kind.name
@@ -90,11 +98,13 @@ class TorchImporter:
     def outputs(self) -> list[Expr]:
         """The expressions of the program's outputs."""
         last: Any = None
-        for node in self.program.graph.nodes:
+        for node in self.nodes:
             if node.op == "call_function":
                 self._node(node)
             elif node.op == "get_attr":
-                self.values[node.name] = Constant(array_of(getattr(self.program.graph_module, str(node.target)), "it"))
+                name = str(node.target)
+                held = self.held[name] if name in self.held else getattr(self.program.graph_module, name)
+                self.values[node.name] = Constant(array_of(held, "it"))
             elif node.op == "output":
                 last = node.args[0]
         found = [self._argument(n) for n in last or () if n is not None]
@@ -156,9 +166,7 @@ class TorchImporter:
         return value
 
     def _custom(self, name: str) -> Convert | None:
-        base = name.removesuffix(".default").partition(".")[0]
-        keys = (name, f"aten::{name}", base, f"aten::{base}")
-        return next((self.custom[k] for k in keys if k in self.custom), None)
+        return next((self.custom[k] for k in spellings(name) if k in self.custom), None)
 
 
 def _agreed(name: str, found: TensorType, given: Sequence[TensorType]) -> TensorType:
@@ -166,17 +174,6 @@ def _agreed(name: str, found: TensorType, given: Sequence[TensorType]) -> Tensor
     if given and not fits(given[0], found):
         raise RelayValueError(f"the input `{name}` is {found} in the program, {given[0]} is given", code="import.input")
     return given[0] if given else found
-
-
-def name_of(target: object) -> str:
-    """The name of what a node calls: `add.Tensor`, `operator.getitem`, `math.ceil`."""
-    schema = getattr(target, "_schema", None)
-    if schema is None:
-        module = getattr(target, "__module__", None) or ""
-        word = getattr(target, "__name__", str(target))
-        return f"operator.{word}" if module in ("_operator", "math", "torch") or word == "pow" else word
-    space, _, name = str(schema.name).partition("::")
-    return f"{'' if space == 'aten' else space + '.'}{name}.{schema.overload_name or 'default'}"
 
 
 def array_of(tensor: Tensor, what: str) -> np.ndarray:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from relaylab.frontend.pytorch.expansion import Expansion
 from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
+from relaylab.frontend.pytorch.table import name_of, spellings
 from relaylab.ir import AnyDim, TensorType
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
@@ -58,13 +61,13 @@ class Inputs:
 
 
 def exported(model: object, infos: Sequence[Any] | None, default: str) -> tuple[ExportedProgram, Inputs]:
-    """The program of a model, decomposed, and what is given about its inputs."""
+    """The program of a model and what is given about its inputs."""
     torch = load_torch()
     if isinstance(model, (str, Path)):
         model = load_model(model)
     inputs = _examples(torch, infos, default)
     if isinstance(model, torch.export.ExportedProgram):
-        return _decomposed(torch, cast("ExportedProgram", model)), inputs
+        return cast("ExportedProgram", model), inputs
     if not isinstance(model, torch.nn.Module):
         what = type(model).__name__
         raise RelayTypeError(
@@ -85,14 +88,38 @@ def exported(model: object, infos: Sequence[Any] | None, default: str) -> tuple[
         program = _asked(
             lambda: torch.export.export(model, examples, dynamic_shapes=dynamic), "torch.export refuses the model"
         )
-    return _decomposed(torch, program), inputs
+    return program, inputs
 
 
-def _decomposed(torch: ModuleType, program: ExportedProgram) -> ExportedProgram:
+def expanded(program: ExportedProgram, custom: Collection[str]) -> tuple[ExportedProgram, Expansion | None]:
+    """The program, and its graph of operators that have a converter, or are `custom`: by parts, or decomposed whole."""
+    torch = load_torch()
+    parts = Expansion(torch, lambda name: any(word in custom for word in spellings(name)), _pieces)
+    try:
+        parts.graph.output(parts.copy(program.graph_module, {}))
+        parts.graph.eliminate_dead_code()
+    except Exception:  # what cannot go by parts, for whatever reason, is torch's, as a whole
+        return _decomposed(torch, program), None
+    met = {word for n in parts.graph.nodes if n.op == "call_function" for word in spellings(name_of(n.target))}
+    return (program, parts) if met.issuperset(custom) else (_decomposed(torch, program), None)
+
+
+@cache
+def _pieces() -> Mapping[Any, Any]:
+    """Of what operators consist, by operators."""
+    return _table(load_torch()).materialize()
+
+
+def _table(torch: ModuleType) -> Any:
     table = torch.export.default_decompositions()
     for name in KEPT:
         packet, _, overload = name.partition(".")
         table.pop(getattr(getattr(torch.ops.aten, packet), overload or "default"), None)
+    return table
+
+
+def _decomposed(torch: ModuleType, program: ExportedProgram) -> ExportedProgram:
+    table = _table(torch)
     traces = _traces(program)
     try:
         result = program.run_decompositions(table)

@@ -64,6 +64,23 @@ def converts(*names: str) -> Callable[[Convert], Convert]:
     return enter
 
 
+def spellings(name: str) -> tuple[str, ...]:
+    """How a user may name an operator: `add.Tensor`, `aten::add`."""
+    base = name.removesuffix(".default").partition(".")[0]
+    return name, f"aten::{name}", base, f"aten::{base}"
+
+
+def name_of(target: object) -> str:
+    """The name of what a node calls: `add.Tensor`, `operator.getitem`, `math.ceil`."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        module = getattr(target, "__module__", None) or ""
+        word = getattr(target, "__name__", str(target))
+        return f"operator.{word}" if module in ("_operator", "math", "torch") or word == "pow" else word
+    space, _, name = str(schema.name).partition("::")
+    return f"{'' if space == 'aten' else space + '.'}{name}.{schema.overload_name or 'default'}"
+
+
 def operators() -> list[str]:
     """The names of all ATen operators that can be imported."""
     return sorted(name for name in TABLE if not name.startswith("operator."))

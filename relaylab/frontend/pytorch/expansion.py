@@ -1,0 +1,201 @@
+"""A program's graph of operators that have a converter: what has none is taken apart by torch, one operator at a time.
+
+torch's own `run_decompositions` traces the whole program again, which takes far longer than all the rest of an import.
+"""
+
+# torch need not be installed; what it offers is unknown then
+# pyright: reportMissingImports=false
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from relaylab.frontend.pytorch.table import IGNORED, TABLE, name_of
+
+_NO_GRAD, _AUTOCAST = "wrap_with_set_grad_enabled", "wrap_with_autocast"
+_SAME = frozenset(("detach_.default", "lift_fresh_copy.default", "lift_fresh.default"))
+_TRACED = frozenset(("val", "tensor_meta"))
+_NEW = frozenset(
+    "batch_norm conv1d conv2d conv3d conv_transpose2d group_norm layer_norm linear matmul max_pool2d".split()  # noqa: SIM905
+)
+"""Composed operators whose result is a tensor of its own; others may give their argument, and do not say so."""
+_WHOLE = frozenset(
+    "arange.default arange.start detach.default log_softmax.int new_ones.default new_zeros.default ones.default"  # noqa: SIM905
+    " ones_like.default softmax.int split.Tensor squeeze.default squeeze.dim stack.default sum.default"
+    " sym_is_contiguous.default sym_size.int sym_stride.int t.default transpose.int unbind.int zeros.default"
+    " zeros_like.default".split()
+)
+"""Operators that are the same as their parts: tracing them takes time and tells nothing."""
+
+
+class NotByParts(Exception):
+    """The program has to be taken apart as a whole: it changes tensors, or has parts that are programs."""
+
+
+class Expansion:
+    """Builds the graph; `held` are the constants that it names. `known` says which operators stay as they are."""
+
+    def __init__(self, torch: ModuleType, known: Callable[[str], bool], table: Callable[[], Mapping[Any, Any]]):
+        self.torch, self.known, self.table = torch, known, table
+        self.graph: Any = torch.fx.Graph()
+        self.held: dict[str, Any] = {}
+        self._traced: dict[object, Any] = {}
+        self._pure: set[Any] = set()
+
+    def copy(self, module: Any, values: dict[Any, Any], origin: Any = None) -> Any:
+        """Copy the nodes of a module's graph behind those that are there; what it gives. `origin` is what it is of."""
+        for node in module.graph.nodes:
+            if node.op == "output":
+                return self.torch.fx.node.map_arg(node.args[0], values.__getitem__)
+            if node not in values:
+                values[node] = self._node(module, node, values, origin)
+        raise NotByParts
+
+    def _node(self, module: Any, node: Any, values: dict[Any, Any], origin: Any) -> Any:
+        if node.op == "get_attr":
+            held = _attribute(module, node.target)
+            if hasattr(held, "graph"):
+                return held
+            new = self.graph.get_attr(f"held{len(self.held)}")
+            self.held[new.target] = held
+            new.meta = {**node.meta}
+            return new
+        if node.op == "call_function":
+            if getattr(node.target, "__name__", "") in (_NO_GRAD, _AUTOCAST):
+                return self._part(node, values)
+            if node.target is operator.getitem and isinstance(whole := values[node.args[0]], (list, tuple)):
+                return whole[node.args[1]]
+            if origin is None and _changes(node) and name_of(node.target) not in _SAME:
+                return self._purely(node, values)
+            if origin is None and not self._stays(node.target):
+                return self._expanded(node, values)
+        new = self.graph.node_copy(node, lambda n: values[n])
+        if origin is not None:
+            new.meta = {k: v for k, v in origin.meta.items() if k not in _TRACED} | {
+                k: v for k, v in node.meta.items() if k in _TRACED
+            }
+        return new
+
+    def _stays(self, target: object) -> bool:
+        """What torch takes apart is taken apart, as its parts are exact to the corners, but for a few."""
+        name = name_of(target)
+        if self.known(name) or name in IGNORED:
+            return True
+        return name in TABLE and (name in _WHOLE or target not in self.table())
+
+    def _purely(self, node: Any, values: dict[Any, Any]) -> Any:
+        """`relu_` as `relu`, where nothing reads what it writes into but through its result."""
+        aten, changed = self.torch.ops.aten, node.args[0]
+        word, _, overload = name_of(node.target).partition(".")
+        pure = getattr(getattr(aten, word.removesuffix("_"), None), overload, None)
+        kinds = {a.meta["val"].dtype for a in node.args if hasattr(a, "meta") and hasattr(a.meta["val"], "dtype")}
+        owned = changed in self._pure or (changed.op == "call_function" and _is_new(changed.target))
+        alone = all(u is node or (u in values and _is_new(u.target)) for u in changed.users)
+        if pure is None or not self._stays(pure) or len(kinds) != 1 or not (owned and alone):
+            raise NotByParts
+        self._pure.add(node)
+        new = self.graph.node_copy(node, lambda n: values[n])
+        new.target = pure
+        return new
+
+    def _part(self, node: Any, values: dict[Any, Any]) -> Any:
+        """What stands under `torch.no_grad`, or where nothing is cast: nodes as the others."""
+        given = node.args
+        if node.target.__name__ == _AUTOCAST:
+            if given[2]:
+                raise NotByParts
+            given = given[3:]
+        part = values[given[1]]
+        inputs = [n for n in part.graph.nodes if n.op == "placeholder"]
+        args = self.torch.fx.node.map_arg(given[2:], values.__getitem__)
+        return self.copy(part, dict(zip(inputs, args)))
+
+    def _expanded(self, node: Any, values: dict[Any, Any]) -> Any:
+        """The parts of an operator without converter; equal ones on equal types are traced once."""
+        name = name_of(node.target)
+        if name in _SAME:
+            return values[node.args[0]]
+        if not isinstance(node.target, self.torch._ops.OpOverload) or _changes(node):
+            raise NotByParts
+        flat, spec = self.torch.utils._pytree.tree_flatten((node.args, node.kwargs))
+        key = (node.target, str(spec), *map(_key, flat))
+        if key not in self._traced:
+            self._traced[key] = self._trace(node.target, flat, spec)
+        traced = self._traced[key]
+        if traced is None:
+            return self.graph.node_copy(node, lambda n: values[n])
+        inputs = [n for n in traced.graph.nodes if n.op == "placeholder"]
+        args = [values[n] for n in flat if hasattr(n, "meta")]
+        return self.copy(traced, dict(zip(inputs, args)), node)
+
+    def _trace(self, target: Any, flat: list[Any], spec: Any) -> Any:
+        """The graph of an operator's parts; None if torch leaves it whole."""
+        from torch._dispatch.python import enable_python_dispatcher
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        where = [k for k, v in enumerate(flat) if hasattr(v, "meta")]
+        given = [flat[k].meta["val"] for k in where]
+        mode = self.torch._guards.detect_fake_mode(given)
+        if mode is None or any(isinstance(v, (list, tuple)) for v in given):
+            raise NotByParts
+
+        def run(*tensors: Any) -> Any:
+            full = list(flat)
+            for k, v in zip(where, tensors):
+                full[k] = v
+            args, more = self.torch.utils._pytree.tree_unflatten(full, spec)
+            return target(*args, **more)
+
+        pure = self.torch.func.functionalize(run, remove="mutations_and_views")
+        sizes = getattr(mode.shape_env, "replacements", {})
+        before = len(sizes)
+        with mode, enable_python_dispatcher(), self.torch.no_grad():
+            traced = make_fx(pure, decomposition_table=self.table())(*given)
+        if len(sizes) > before:  # an open size was taken for a number
+            raise NotByParts
+        traced.graph.eliminate_dead_code()
+        calls = [n for n in traced.graph.nodes if n.op == "call_function"]
+        strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE or w in IGNORED)]
+        if strange or any(_changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
+            raise NotByParts
+        return None if [n.target for n in calls] == [target] else traced
+
+
+def _changes(node: Any) -> bool:
+    """Does a call say that it changes a tensor that it is given? Of others the parts say it: batch norm in training."""
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema is not None and schema.is_mutable)
+
+
+def _is_new(target: Any) -> bool:
+    """Does an operator give a tensor that shares no memory with another?"""
+    schema = getattr(target, "_schema", None)
+    if schema is None or any(r.alias_info is not None for r in schema.returns) or len(schema.returns) != 1:
+        return False
+    return schema.name.removeprefix("aten::") in _NEW or not target.has_kernel_for_dispatch_key(_composed())
+
+
+def _composed() -> Any:
+    import torch
+
+    return torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for word in path.split("."):
+        module = getattr(module, word)
+    return module
+
+
+def _key(value: Any) -> object:
+    """What two arguments have in common if the same comes of them."""
+    if not hasattr(value, "meta"):
+        return type(value), str(value)
+    meta = value.meta["val"]
+    if not hasattr(meta, "shape"):
+        return type(meta), str(meta)
+    layout = (tuple(map(str, part)) for part in (meta.shape, meta.stride()))
+    return meta.requires_grad, str(meta.dtype), *layout, str(meta.storage_offset())
