@@ -15,6 +15,9 @@ from typing import Any
 
 from relaylab.frontend.pytorch.table import IGNORED, TABLE, name_of
 
+Fx = Any
+"""A node, a module or an operator of torch.fx, or what it is given: torch need not be installed."""
+
 _NO_GRAD, _AUTOCAST = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 _SAME = frozenset(("detach_.default", "lift_fresh_copy.default", "lift_fresh.default"))
 _TRACED = frozenset(("val", "tensor_meta"))
@@ -45,7 +48,7 @@ class Expansion:
         self._traced: dict[object, Any] = {}
         self._pure: set[Any] = set()
 
-    def copy(self, module: Any, values: dict[Any, Any], origin: Any = None) -> Any:
+    def copy(self, module: Fx, values: dict[Any, Any], origin: Fx = None) -> Fx:
         """Copy the nodes of a module's graph behind those that are there; what it gives. `origin` is what it is of."""
         for node in module.graph.nodes:
             if node.op == "output":
@@ -54,7 +57,7 @@ class Expansion:
                 values[node] = self._node(module, node, values, origin)
         raise NotByParts
 
-    def _node(self, module: Any, node: Any, values: dict[Any, Any], origin: Any) -> Any:
+    def _node(self, module: Fx, node: Fx, values: dict[Any, Any], origin: Fx) -> Fx:
         if node.op == "get_attr":
             held = _attribute(module, node.target)
             if hasattr(held, "graph"):
@@ -86,7 +89,7 @@ class Expansion:
             return True
         return name in TABLE and (name in _WHOLE or target not in self.table())
 
-    def _purely(self, node: Any, values: dict[Any, Any]) -> Any:
+    def _purely(self, node: Fx, values: dict[Any, Any]) -> Fx:
         """`relu_` as `relu`, where nothing reads what it writes into but through its result."""
         aten, changed = self.torch.ops.aten, node.args[0]
         word, _, overload = name_of(node.target).partition(".")
@@ -101,7 +104,7 @@ class Expansion:
         new.target = pure
         return new
 
-    def _part(self, node: Any, values: dict[Any, Any]) -> Any:
+    def _part(self, node: Fx, values: dict[Any, Any]) -> Fx:
         """What stands under `torch.no_grad`, or where nothing is cast: nodes as the others."""
         given = node.args
         if node.target.__name__ == _AUTOCAST:
@@ -113,7 +116,7 @@ class Expansion:
         args = self.torch.fx.node.map_arg(given[2:], values.__getitem__)
         return self.copy(part, dict(zip(inputs, args)))
 
-    def _expanded(self, node: Any, values: dict[Any, Any]) -> Any:
+    def _expanded(self, node: Fx, values: dict[Any, Any]) -> Fx:
         """The parts of an operator without converter; equal ones on equal types are traced once."""
         name = name_of(node.target)
         if name in _SAME:
@@ -131,7 +134,7 @@ class Expansion:
         args = [values[n] for n in flat if hasattr(n, "meta")]
         return self.copy(traced, dict(zip(inputs, args)), node)
 
-    def _trace(self, target: Any, flat: list[Any], spec: Any) -> Any:
+    def _trace(self, target: Fx, flat: list[Any], spec: Fx) -> Fx:
         """The graph of an operator's parts; None if torch leaves it whole."""
         from torch._dispatch.python import enable_python_dispatcher
         from torch.fx.experimental.proxy_tensor import make_fx
@@ -142,7 +145,7 @@ class Expansion:
         if mode is None or any(isinstance(v, (list, tuple)) for v in given):
             raise NotByParts
 
-        def run(*tensors: Any) -> Any:
+        def run(*tensors: Fx) -> Fx:
             full = list(flat)
             for k, v in zip(where, tensors):
                 full[k] = v
@@ -164,13 +167,13 @@ class Expansion:
         return None if [n.target for n in calls] == [target] else traced
 
 
-def _changes(node: Any) -> bool:
+def _changes(node: Fx) -> bool:
     """Does a call say that it changes a tensor that it is given? Of others the parts say it: batch norm in training."""
     schema = getattr(node.target, "_schema", None)
     return bool(schema is not None and schema.is_mutable)
 
 
-def _is_new(target: Any) -> bool:
+def _is_new(target: Fx) -> bool:
     """Does an operator give a tensor that shares no memory with another?"""
     schema = getattr(target, "_schema", None)
     if schema is None or any(r.alias_info is not None for r in schema.returns) or len(schema.returns) != 1:
@@ -178,19 +181,19 @@ def _is_new(target: Any) -> bool:
     return schema.name.removeprefix("aten::") in _NEW or not target.has_kernel_for_dispatch_key(_composed())
 
 
-def _composed() -> Any:
+def _composed() -> Fx:
     import torch
 
     return torch._C.DispatchKey.CompositeImplicitAutograd
 
 
-def _attribute(module: Any, path: str) -> Any:
+def _attribute(module: Fx, path: str) -> Fx:
     for word in path.split("."):
         module = getattr(module, word)
     return module
 
 
-def _key(value: Any) -> object:
+def _key(value: Fx) -> object:
     """What two arguments have in common if the same comes of them."""
     if not hasattr(value, "meta"):
         return type(value), str(value)

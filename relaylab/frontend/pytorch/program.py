@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from relaylab.frontend.pytorch.expansion import Expansion
+from relaylab.frontend.pytorch.expansion import Expansion, Fx
 from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
 from relaylab.frontend.pytorch.table import name_of, spellings
 from relaylab.ir import AnyDim, TensorType
@@ -110,7 +110,7 @@ def _pieces() -> Mapping[Any, Any]:
     return _table(load_torch()).materialize()
 
 
-def _table(torch: ModuleType) -> Any:
+def _table(torch: ModuleType) -> Fx:
     table = torch.export.default_decompositions()
     for name in KEPT:
         packet, _, overload = name.partition(".")
