@@ -86,6 +86,20 @@ def test_where_a_copy_is_needed_there_is_one(way: str) -> None:
     ran(x, param, wanted)
 
 
+def softmax(x: Pair) -> Pair:
+    grown = np.exp(x[1] - x[1].max(-1, keepdims=True))
+    return op.nn.softmax(x[0], -1), grown / grown.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_whole_that_is_a_part_keeps_its_rows_together(axis: int) -> None:
+    x, param = RNG.uniform(-1, 1, (1, WIDTH)).astype("float32"), relay.var("x", shape=(1, WIDTH))
+    h = stacked(recurrence((param, x)), 0)
+    other = softmax(h)
+    y = joined([h, other], axis)
+    ran(x, param, [softmax(y), softmax(other)])
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_random_nests_of_concatenations(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -67,12 +67,16 @@ def in_place_concats(
     """
     found: list[InPlaceConcat] = []
     taken = {tensor.root for tensor in outputs}
+    solid: set[NetworkTensor] = set()  # in one piece, as their parts are
     for job in jobs:
         for join in _joins(job):
+            if join.axis is not None and not solid.isdisjoint(join.parts):
+                continue
             if join.whole in orders and join.axis is not None:
                 orders |= {own.writes[0]: orders[join.whole] for own in join.jobs}
             if not taken.intersection(join.parts) and join.fits(orders, halos):
                 taken.update(join.parts)
+                solid |= {join.whole} if join.axis is None else set()
                 found.append(join)
                 break
     return found
@@ -87,6 +91,8 @@ def _joins(job: Job) -> Iterator[InPlaceConcat]:
         return
     if op_name(root) == "concatenate" and (join := _join(job, *_fields(root), {root})) is not None:
         yield join
+    if job.operation.sizes is not None:  # where a size leads, only views say, and not those of reshaped tensors
+        return
     pieces: list[Expr] = []
     passed: set[Expr] = set()
     left: list[Expr] = [root]

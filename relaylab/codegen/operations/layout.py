@@ -56,15 +56,15 @@ class NetworkLayout:
         halo = join.across(view.halo)
         halo = halo if any(map(any, halo)) else ()
         for part in join.parts:
-            own = self(part) if join.axis is None else replace(view, shape=part.shape, halo=halo)
+            if join.axis is None:
+                self.wholes[part] = join.whole, start
+                start += math.prod(part.shape)
+                continue
             # Memory is planned for capacities: only a kernel knows where a size leads.
             inside, before = (start, 0) if isinstance(start, ScalarExpr) else (0, start)
-            self.views[part] = replace(own, offset=view.offset + inside)
+            self.views[part] = replace(view, shape=part.shape, offset=view.offset + inside, halo=halo)
             self.wholes[part] = join.whole, before
-            if join.axis is None:
-                start += math.prod(part.shape)
-            else:
-                start += part.shape[join.axis] * view.strides[join.axis]
+            start += part.shape[join.axis] * view.strides[join.axis]
 
 
 def lay_out(network: Network, jobs: list[Job]) -> NetworkLayout:

@@ -121,9 +121,12 @@ class Expansion:
         name = name_of(node.target)
         if name in _SAME:
             return values[node.args[0]]
-        if not isinstance(node.target, self.torch._ops.OpOverload) or _changes(node):
+        from torch._ops import OpOverload
+        from torch.utils._pytree import tree_flatten
+
+        if not isinstance(node.target, OpOverload) or _changes(node):
             raise NotByParts
-        flat, spec = self.torch.utils._pytree.tree_flatten((node.args, node.kwargs))
+        flat, spec = tree_flatten((node.args, node.kwargs))
         key = (node.target, str(spec), *map(_key, flat))
         if key not in self._traced:
             self._traced[key] = self._trace(node.target, flat, spec)
@@ -137,11 +140,13 @@ class Expansion:
     def _trace(self, target: Fx, flat: list[Any], spec: Fx) -> Fx:
         """The graph of an operator's parts; None if torch leaves it whole."""
         from torch._dispatch.python import enable_python_dispatcher
+        from torch._guards import detect_fake_mode
         from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.utils._pytree import tree_unflatten
 
         where = [k for k, v in enumerate(flat) if hasattr(v, "meta")]
         given = [flat[k].meta["val"] for k in where]
-        mode = self.torch._guards.detect_fake_mode(given)
+        mode = detect_fake_mode(given)
         if mode is None or any(isinstance(v, (list, tuple)) for v in given):
             raise NotByParts
 
@@ -149,7 +154,7 @@ class Expansion:
             full = list(flat)
             for k, v in zip(where, tensors):
                 full[k] = v
-            args, more = self.torch.utils._pytree.tree_unflatten(full, spec)
+            args, more = tree_unflatten(full, spec)
             return target(*args, **more)
 
         pure = self.torch.func.functionalize(run, remove="mutations_and_views")
@@ -182,9 +187,9 @@ def _is_new(target: Fx) -> bool:
 
 
 def _composed() -> Fx:
-    import torch
+    from torch._C import DispatchKey
 
-    return torch._C.DispatchKey.CompositeImplicitAutograd
+    return DispatchKey.CompositeImplicitAutograd
 
 
 def _attribute(module: Fx, path: str) -> Fx:
