@@ -523,7 +523,7 @@ def logical_xor(lhs: Arg, rhs: Arg) -> Call:
     Result: the shapes of lhs and rhs broadcast as numpy's are, their dtype
     """
 def logsumexp(data: Arg, axis: Any = None, keepdims: bool = False) -> Expr:
-    """log(sum(exp(data))) over axes, with the largest element subtracted first."""
+    """log(sum(exp(data))) over axes, with the largest element subtracted first if it is finite."""
 def matrix_set_diag(data: Arg, diagonal: Arg, k: int | Sequence[int] = 0, align: str = 'RIGHT_LEFT') -> Expr:
     """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of
     `diagonal`.

@@ -49,7 +49,12 @@ def figure(value: float) -> str:
 
 
 def interval(samples: Sequence[float]) -> Interval:
-    """The interval of the median of some samples; of fewer than six the smallest and the largest."""
+    """The interval of the median of some samples; of fewer than six the smallest and the largest.
+
+    Raises RelayValueError `measure.runs` for no sample.
+    """
+    if not samples:
+        raise RelayValueError("at least one run is measured, not 0", code="measure.runs")
     ordered, half = sorted(samples), 1.96 * math.sqrt(len(samples)) / 2
     low = max(0, math.floor(len(ordered) / 2 - half) - 1)
     high = min(len(ordered) - 1, math.ceil(len(ordered) / 2 + half))

@@ -130,6 +130,8 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
         finally:
             cluster.cancel()
     except OSError as error:
+        if error.errno is not None and not isinstance(error, (ConnectionError, TimeoutError)):
+            raise  # a file's: Dask says what happened to a connection in words
         said, help = f"the cluster went away: {error}", "what it gave is kept: start it again, and go on from there"
         raise RelayError(said, code="cluster.lost", help=help) from None
     finally:

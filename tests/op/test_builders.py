@@ -136,6 +136,8 @@ def test_composites_compute_what_numpy_does():
     np.testing.assert_allclose(
         evaluate(op.logsumexp(const(data), axis=2)), np.log(np.exp(data.astype("float64")).sum(axis=2)), rtol=1e-5
     )
+    ends = np.array([[np.inf, 1], [-np.inf, 2], [-np.inf, -np.inf], [np.inf, -np.inf], [np.nan, np.inf]], "float32")
+    np.testing.assert_array_equal(evaluate(op.logsumexp(const(ends), axis=1)), np.logaddexp(*ends.T))
     mean, variance = (evaluate(e) for e in op.mean_variance(const(data), axis=1).astuple().fields)
     np.testing.assert_allclose(mean, data.mean(axis=1), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(variance, data.var(axis=1), rtol=1e-4)

@@ -116,6 +116,11 @@ def test_the_interval_of_a_median(samples, low, high):
     assert abs(found.low - low) <= 1 and abs(found.high - high) <= 1 and found.low <= found.median <= found.high
 
 
+def test_the_interval_of_nothing_is_refused():
+    with pytest.raises(RelayError, match="at least one run"):
+        study.interval([])
+
+
 def test_what_each_pass_is_worth():
     found = study.worth("mlp", runs=3)
     rows = {w.name: w for w in found.rows}

@@ -181,6 +181,8 @@ def test_calls_and_clusters_that_are_given_up_are_told(monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT", 0.5)
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as local:
+        with pytest.raises(FileNotFoundError), cluster.cluster_at(local.scheduler_address):
+            open("/no/such/file")
         with pytest.raises(RelayError, match="the cluster went away") as found:
             with cluster.cluster_at(local.scheduler_address) as work:
                 work.submit("a", len, "abc")

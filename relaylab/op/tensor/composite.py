@@ -14,6 +14,7 @@ from relaylab.op.tensor.binary import add, multiply, subtract
 from relaylab.op.tensor.casts import cast, cast_like
 from relaylab.op.tensor.compare import equal
 from relaylab.op.tensor.create import shape_of
+from relaylab.op.tensor.elementwise import isfinite, zeros_like
 from relaylab.op.tensor.join import concatenate
 from relaylab.op.tensor.moments import mean, variance
 from relaylab.op.tensor.reduce import max, sum
@@ -55,9 +56,10 @@ def mean_std(
 
 
 def logsumexp(data: Expr, axis: object = None, keepdims: bool = False) -> Expr:
-    """log(sum(exp(data))) over axes, with the largest element subtracted first."""
+    """log(sum(exp(data))) over axes, with the largest element subtracted first if it is finite."""
     axis = [axis] if isinstance(axis, int) else axis
     top = max(data, axis=axis, keepdims=True)
+    top = where(isfinite(top), top, zeros_like(top))
     total = log(sum(exp(subtract(data, top)), axis=axis, keepdims=True))
     out = add(total, top)
     return out if keepdims else squeeze(out, axis=axis)
