@@ -19,6 +19,7 @@ from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.winograd_kernel import MINIMAL
 from relaylab.loop.expr import Const, Tensor
 from relaylab.loop.program import Body, For, IfThenElse, LoopNest, LoopProgram, Prefetch, Statement, Store
 from relaylab.loop.run import run
@@ -135,6 +136,47 @@ def test_the_program_is_what_is_compiled(case: str) -> None:
         Runner(kernel, TARGETS[isa]).run(operands, splits=3)
         np.testing.assert_array_equal(operands["out0"], want)
         assert np.any(want)
+
+
+ACROSS = {
+    "pointwise": lambda: convolution(9, 12, 1, 18),
+    "taps": lambda: convolution(11, 3, 3, 20, stride=2, batch=2),
+    "groups": lambda: convolution(9, 6, 3, 16, groups=2),
+    "one channel": lambda: convolution(9, 12, 1, 33),
+    "sums in memory": lambda: convolution(5, 260, 1, 19),
+    "minimal": lambda: minimal(5, 18),
+    "minimal, whole tiles": lambda: minimal(8, 5),
+}
+
+
+def minimal(size: int, channels: int):
+    spec, _, _ = convolution(size, channels, 3, channels)
+    data = framed(spec.data.shape, MINIMAL[4].reads(spec))
+    return replace(spec, data=data, minimal=True), only(MINIMAL[4]), None
+
+
+@pytest.mark.parametrize("isa", runnable_targets())
+@pytest.mark.parametrize("case", ACROSS)
+def test_results_whose_pixels_lie_side_by_side_are_the_same(case: str, isa: str) -> None:
+    spec, make, _ = ACROSS[case]()
+    batch, *_, channels = spec.out.shape
+    pixels_first = lambda x: x.reshape(batch, channels, -1).swapaxes(1, 2).ravel()
+    for name in EPILOGUES.keys() - {"channels first"}:
+        plain = make(spec, TARGETS[isa], EPILOGUES[name](spec.out))
+        kernel = make(across := replace(spec, out=channels_first(spec.out)), TARGETS[isa], EPILOGUES[name](across.out))
+        operands = filled(kernel.program)
+        want = {role: aligned(x.size) for role, x in operands.items()}
+        for role, x in operands.items():
+            want[role][:] = pixels_first(x) if x.size == spec.out.size else x
+        Runner(plain, TARGETS[isa]).run(want, splits=3)
+        Runner(kernel, TARGETS[isa]).run(operands, splits=3)
+        np.testing.assert_array_equal(pixels_first(operands["out0"]), want["out0"])
+        told = evaluated(kernel.program, operands)
+        # Points of minimal filtering are fractions: LLVM fuses products and sums, the evaluator does not.
+        bound = 1e-6 * np.abs(told).max() if "minimal" in case else 0
+        np.testing.assert_allclose(operands["out0"], told, rtol=0, atol=bound)
+        assert unproven(kernel.program) is None
+        assert isa == "generic" or "scatter" not in kernel.text  # that has tiles of one pixel
 
 
 @pytest.mark.parametrize("isa", TARGETS)

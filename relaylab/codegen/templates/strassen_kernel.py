@@ -283,7 +283,7 @@ class StrassenLoops(TileLoops):
         sums, biased = self._sums(), list[Statement]()
         if self.epilogue.bias is not None:
 
-            def add(a: Axis, b: Axis, c: Axis) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
+            def add(a: Axis, b: Axis, c: Place) -> tuple[Tensor, ScalarExpr, ScalarExpr]:
                 cell = self._held(site, a, b, c)
                 return sums, cell, of_part(Load(sums, (cell,)) + self._bias(there, c), self.epilogue.bias_part)
 

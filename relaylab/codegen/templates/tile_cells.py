@@ -14,11 +14,11 @@ from relaylab.codegen.templates.problem import OutputAxis, Problem, Split, whole
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import Blocking, tile_count
 from relaylab.loop.expr import Axis, Const, ScalarExpr, Tensor, as_index, guard
-from relaylab.loop.program import For, Statement, Store
+from relaylab.loop.program import Body, For, Statement, Store
 
 PART_OF_SUM = 128  # terms
 
-Element = Callable[[Axis, Axis, Axis], tuple[Tensor, ScalarExpr, ScalarExpr]]
+Element = Callable[[Axis, Axis, Place], tuple[Tensor, ScalarExpr, ScalarExpr]]
 """Where an element of a tile goes (row axes, column), and its value."""
 
 
@@ -52,6 +52,7 @@ class TileCells:
         self.accumulators: dict[int, Tensor] = {}  # what holds the sums of a tile, by their number
         self.held: Tensor | None = None
         self.in_memory = self._sums_in_memory()
+        self.columns_apart = problem.out_column != 1 == problem.rows[-1].out and self.splits[1].size > 1
         self.gathered: Tensor | None = None
         if problem.weights.kind == "gathered":
             self.gathered = parts.private("scratch", "panel", problem.depth * self.panel, problem.dtype)
@@ -90,6 +91,20 @@ class TileCells:
         (tile,) = around((store if self._pitch(site) == 1 else loop,), (a, b), kind, site.stops)
         return tile
 
+    def _by_squares(self, site: TileSite, element: Element) -> Body:
+        """Loops over the elements of a tile in memory whose rows are stored side by side: rows are the lanes."""
+        # Stores of single elements reach a cache line of every column for each row, and these evict each other.
+        parts, found = self.parts, list[Statement]()
+        whole, rest = divmod(site.columns, self.width)
+        for first, squares, size in ((0, whole, self.width), (whole * self.width, 1, rest)):
+            if squares and size:
+                a, b = (parts.axis(name, extent) for name, extent in zip(("r", "q"), site.sizes))
+                s, c = parts.axis("s", squares), parts.axis("c", size)
+                buffer, where, value = element(a, b, parts.place([(s, self.width), (c, 1)], first))
+                column = around((Store(buffer, where, parts.simplify(value)),), (c,), "serial")
+                found += around((For(b, "vectorized", column),), (a, s), "serial")
+        return tuple(found)
+
     def _over_cells(self, site: TileSite, element: Element, kind: str = "unrolled") -> Statement:
         """Loops over the elements of a tile and what makes its rows whole vectors, with a store for each."""
         return self._over_tile(site, element, kind, self._pitch(site))
@@ -102,24 +117,24 @@ class TileCells:
     def _vectors(self, columns: int) -> int:
         return -(-columns // self.width)
 
-    def _cell(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
+    def _cell(self, site: TileSite, a: Axis, b: Axis, c: Place) -> ScalarExpr:
         """The place of an element in its tile."""
         pitch = self._pitch(site)
         terms = [(a, site.sizes[1] * pitch), (b, pitch), (c, 1)]
         return self.parts.place(terms)
 
-    def _held(self, site: TileSite, a: Axis, b: Axis, c: Axis) -> ScalarExpr:
+    def _held(self, site: TileSite, a: Axis, b: Axis, c: Place) -> ScalarExpr:
         """The place of a sum in memory, for tiles of all sizes."""
         return self._cell(replace(site, sizes=tuple(split.sizes[0] for split in self.splits)), a, b, c)
 
     def _column(self, site: TileSite, c: Place) -> ScalarExpr:
         return self.parts.place([(site.batch, self.problem.channel), (site.panel, self.panel), (c, 1)])
 
-    def _bias(self, site: TileSite, c: Axis) -> ScalarExpr:
+    def _bias(self, site: TileSite, c: Place) -> ScalarExpr:
         bias = self.parts.begin(self.epilogue, self._column(site, c), self.problem.dtype)
         if isinstance(bias, Const) or self._pitch(site) == site.columns:
             return bias
-        return guard(c < site.columns, bias, Const(0, self.problem.dtype))
+        return guard(as_index(c) < site.columns, bias, Const(0, self.problem.dtype))
 
     def _spots(self, site: TileSite, a: Place, b: Place) -> list[tuple[OutputAxis, Place]]:
         """Where a row of a tile is on the axes of the output."""

@@ -100,7 +100,7 @@ class TileLoops(TileCells):
         starts = [self.parts.start(split, piece) for split, piece in zip(self.splits, pieces)]
         position = tuple(self.parts.named("m", at, found) for at in (*spot[:-2], *starts))
         site = TileSite(batch, position, tile, panel)
-        if self.in_memory:
+        if self.in_memory and not self.columns_apart:
             found += self._by_columns(panel, lambda columns: self._of_any_size(replace(site, columns=columns), pieces))
         else:
             of = lambda sizes: self._by_columns(
@@ -330,14 +330,16 @@ class TileLoops(TileCells):
     def _finish(self, site: TileSite, acc: Tensor) -> Body:
         """Send a finished tile through the epilogue and store it."""
         sent = lambda tile, place: lambda a, b, c: self._result(site, a, b, c, Load(tile, (place(site, a, b, c),)))
+        across = self.columns_apart and site.stops == (None, None)
+        over = self._by_squares if across else lambda site, cell: (self._over_tile(site, cell, "serial"),)
         if acc is self.held:
-            return (self._over_tile(site, sent(acc, self._held), "serial"),)
-        if not self.epilogue.rolled:
+            return over(site, sent(acc, self._held))
+        if not self.epilogue.rolled and not across:
             return (self._over_tile(site, sent(acc, self._cell)),)
         # 28 copies of an exponential or an error function are larger than the loop around them.
         tile = self.parts.private("scratch", "tile", acc.shape[0], acc.dtype)
         copied = lambda *at: (tile, self._cell(site, *at), Load(acc, (self._cell(site, *at),)))
-        return (self._over_tile(site, copied), self._over_tile(site, sent(tile, self._cell), "serial"))
+        return (self._over_cells(site, copied), *over(site, sent(tile, self._cell)))
 
     def _result(
         self, site: TileSite, a: Axis, b: Axis, c: Axis, value: ScalarExpr

@@ -194,18 +194,29 @@ class WinogradLoops:
         # A loop, not m * m copies of the epilogue: less code, and at the edges of an image it turns less often.
         parts, m, out = self.parts, self.m, self.spec.out
         n, y, x = place
-        a, b, c = parts.axis("a", m), parts.axis("b", m), parts.axis("c", lanes)
-        rows, columns = (parts.place([(at, m), (k, 1)]) for at, k in ((y, a), (x, b)))
-        index = (as_index(n), rows, columns, parts.place([(first, 1), (c, 1)]))
-        value = Load(buffer, (parts.place([(a, m * lanes), (b, lanes), (c, 1)]),))
-        result = parts.finished(self.epilogue, value, [((n,), at) for n, at in zip(out.shape, index)])
-        store = Store(parts.buffers["out0"], parts.place([*zip(index, out.strides)], out.offset), result)
+        a = parts.axis("a", m)
         high, wide = (
             parts.simplify(as_index(size) - as_index(at) * m) if size % m else None
             for size, at in zip(out.shape[1:3], (y, x))
         )
-        row = For(b, "serial", around((store,), (c,), "vectorized"), stop=wide)
-        return For(a, "serial", (row,), stop=high)
+
+        def store(b: Axis, c: Axis) -> Store:
+            rows, columns = (parts.place([(at, m), (k, 1)]) for at, k in ((y, a), (x, b)))
+            index = (as_index(n), rows, columns, parts.place([(first, 1), (c, 1)]))
+            value = Load(buffer, (parts.place([(a, m * lanes), (b, lanes), (c, 1)]),))
+            result = parts.finished(self.epilogue, value, [((n,), at) for n, at in zip(out.shape, index)])
+            return Store(parts.buffers["out0"], parts.place([*zip(index, out.strides)], out.offset), result)
+
+        def across(pixels: int) -> Body:
+            b, c = parts.axis("b", pixels), parts.axis("c", lanes)
+            return around(around((store(b, c),), (c,), "serial"), (b,), "vectorized")
+
+        if out.strides[3] != 1 == out.strides[2]:  # pixels lie side by side: they are the lanes
+            row = parts.choose(x, out.shape[2] // m, lambda: across(m), lambda: across(out.shape[2] % m))
+        else:
+            b, c = parts.axis("b", m), parts.axis("c", lanes)
+            row = (For(b, "serial", around((store(b, c),), (c,), "vectorized"), stop=wide),)
+        return For(a, "serial", row, stop=high)
 
 
 def _program(
