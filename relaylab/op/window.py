@@ -73,9 +73,11 @@ def window_extent(
     return out
 
 
-def each(s: TypeSolver, values: Sequence[int], n: int, name: str, least: int = 1) -> tuple[int, ...]:
-    """`n` values that are positive (or, with `least` 0, not negative) from one or `n`."""
-    out = spread(tuple(values), n)
+def each(
+    s: TypeSolver, values: Sequence[int], n: int, name: str, least: int = 1, one_for_all: bool = True
+) -> tuple[int, ...]:
+    """`n` values that are positive (or, with `least` 0, not negative) from one (if that is allowed) or `n`."""
+    out = spread(tuple(values), n) if one_for_all else tuple(values)
     if len(out) != n or any(v < least for v in out):
         s.fail(f"`{name}` must be {n} {'positive values' if least else 'values from 0 on'}, not {tuple(values)}")
     return out

@@ -216,6 +216,10 @@ CASES = [
     ("searchsorted", [T(), T(2)], {}, "must have rank 1"),
     ("einsum", [TupleType([T(3)])], {"equation": "i->ii"}, "names axes twice"),
     ("einsum", [TupleType([T(3)])], {"equation": "é->é"}, "does not fit 1 dimensions"),
+    ("dyn.strided_slice", [T(2, 3), *[T(1, dtype="int64")] * 3], {"axes": (5,)}, "is out of range for"),
+    ("vision.roi_align", [T(1, 2, 5, 5), T(1, 5)], {"pooled_size": (2,), "spatial_scale": 1.0}, "must be 2 positive"),
+    ("image.crop_and_resize", [T(1, 2, 5, 5), T(1, 4), T(1, dtype="int32")], {"crop_size": (2,)}, "must be 2 positive"),
+    ("image.affine_grid", [T(1, 2, 3)], {"target_shape": (2,)}, "must be 2 positive"),
     ("clip", [T(3, dtype="int32")], {"a_min": float("nan"), "a_max": 1.0}, "int32 cannot be limited to nan"),
 ]
 

@@ -57,6 +57,14 @@ DYNAMIC = [
     ("layout_transform", {"src_layout": "NCHW", "dst_layout": "NHWC4c"}, [T(N, 8, N, 2)], T(N, N, 2, 2, 4)),
     ("image.resize2d", {"size": (4, 5)}, [T(N, 3, N, N)], T(N, 3, 4, 5)),
     ("nn.upsampling", {"scale_h": 2, "scale_w": 2}, [T(1, 3, N, 4)], T(1, 3, N, 8)),
+    ("image.affine_grid", {"target_shape": (4, 5)}, [T(N, N, N)], T(N, 2, 4, 5)),
+    ("sparse_to_dense", {"output_shape": (4, 5)}, [T(N, N, dtype="int32"), T(N), T()], T(4, 5)),
+    (
+        "vision.proposal",
+        {"scales": (2.0,), "ratios": (1.0,), "rpn_post_nms_top_n": 5},
+        [T(N, 2, N, N), T(N, 4, N, N), T(N, 3)],
+        T(N, 5),
+    ),
     ("one_hot", {"depth": 5, "dtype": "int8"}, [T(N, dtype="int64"), T(), T()], T(N, 5, dtype="int8")),
 ]
 

@@ -138,6 +138,15 @@ def test_crop_and_resize_finds_places_in_float32(method):
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_box_that_ends_at_the_first_pixel_has_it(dtype):
+    data, box = RNG.random((1, 1, 6, 5), "float32") + 1, np.array([[0.5, 0.5, 0, 0]], dtype)
+    cut = lambda x, b, i: relay.image.crop_and_resize(x, b, i, 4, "NCHW")
+    assert run(cut, data, box, np.zeros(1, "int32")).min() >= 1
+    roi = {"roi": (0.75, 0.0), "coordinate_transformation_mode": "tf_crop_and_resize"}
+    assert run(lambda x: relay.image.resize1d(x, 12, layout="NCW", **roi), RNG.random((1, 1, 13)) + 1).min() >= 1
+
+
 # ---- dilation2d: topi/image/dilation2d.py pads with zeros
 
 
@@ -323,6 +332,31 @@ def test_images_of_boxes_are_limited_to_those_there_are(image):
     rois = np.array([[image, 0, 0, 3, 3]], "float32")
     found = run(lambda x, r: relay.vision.roi_pool(x, r, (4, 4), 1.0), data, rois)
     np.testing.assert_array_equal(found[0], data[min(max(image, 0), 1)])
+
+
+@pytest.mark.parametrize("name", ["roi_align", "roi_pool"])
+def test_one_size_stands_for_both_of_a_region(name):
+    data, rois = RNG.random((1, 2, 6, 6), "float32"), np.array([[0, 1, 1, 4, 4]], "float32")
+    pool = getattr(relay.vision, name)
+    found, same = (run(lambda x, r, n=n: pool(x, r, n, 1.0), data, rois) for n in (3, (3, 3)))
+    np.testing.assert_array_equal(found, same)
+
+
+@pytest.mark.parametrize("column", range(5))
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_region_that_is_no_number_has_a_pool(value, column):
+    data, rois = RNG.random((2, 1, 5, 5), "float32"), np.array([[0, 1, 1, 3, 3]], "float32")
+    rois[0, column] = value
+    run(lambda x, r: relay.vision.roi_pool(x, r, 2, 1.0), data, rois)
+    run(lambda x, r: relay.vision.roi_align(x, r, 2, 1.0, sample_ratio=2), data, rois)
+
+
+def test_the_mean_of_equal_bytes_is_that_byte():
+    each, rois = np.arange(256, dtype="uint8"), RNG.uniform(0, 3, (5, 5)).astype("float32")
+    data = np.broadcast_to(each[:, None, None], (1, 256, 4, 4))
+    for mode in ("avg", "max"):
+        found = run(lambda x, r, m=mode: relay.vision.roi_align(x, r, (2, 2), 1.0, 3, mode=m), data, rois)
+        assert (found == each[:, None, None]).all()
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ class strided_slice(Dynamic):
         count = max(self.length(s, t, name) for t, name in zip(types[1:], self.values))
         if count > len(data.shape):
             s.fail(f"dyn.strided_slice has limits for {count} axes of {type_text(data)}")
-        cut = range(count) if self.axes is None else [a % len(data.shape) for a in self.axes]
+        cut = range(count) if self.axes is None else rules.axes(s, self.axes, data)
         return TensorType([AnyDim() if d in cut else n for d, n in enumerate(data.shape)], data.dtype)
 
     @classmethod

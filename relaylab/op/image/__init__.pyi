@@ -11,7 +11,7 @@ def affine_grid(data: Arg, target_shape: Ints | None = None) -> Call:
     1.
 
     data: the matrices that take (x, y, 1) of the result to the (x, y) that is read; shape (N, 2, 3); dtype floats
-    target_shape: the height and width of the grids
+    target_shape: the height and width of the grids; one number stands for both
     Result: (N, 2, *target_shape), of the dtype of data: data @ (x, y, 1) with x and y from -1 to 1
     """
 def crop_and_resize(data: Arg, boxes: Arg, box_indices: Arg, crop_size: Ints | None, layout: str, method: str = 'bilinear', extrapolation_value: float = 0.0, out_dtype: Dtype = None) -> Call:
@@ -21,7 +21,7 @@ def crop_and_resize(data: Arg, boxes: Arg, box_indices: Arg, crop_size: Ints | N
     data: the images, laid out as `layout`; shape (N, C, H, W); dtype any
     boxes: corners y1, x1, y2, x2: 0 is the first row or column, 1 the last; y1 > y2 flips; shape (R, 4); dtype any
     box_indices: the image that each box is cut from, limited to those there are; shape (R,); dtype integers
-    crop_size: the height and width of the crops
+    crop_size: the height and width of the crops; one number stands for both
     layout: the axes of data and result
     method: how a place between pixels is read: bilinear, or nearest_neighbor (halves go up)
     extrapolation_value: what places outside the image read as

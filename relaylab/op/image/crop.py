@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from relaylab.op.base import (
     sample,
 )
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import ints
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.resample import Expressions, ResamplingArrays, blend, settled
 from relaylab.op.products import exact, stored
@@ -43,7 +45,7 @@ class crop_and_resize(Injective):
     data: Input = arg("the images, laid out as `layout`", "(N, C, H, W)")
     boxes: Input = arg("corners y1, x1, y2, x2: 0 is the first row or column, 1 the last; y1 > y2 flips", "(R, 4)")
     box_indices: Input = arg("the image that each box is cut from, limited to those there are", "(R,)", "integers")
-    crop_size: Ints | None = attr(None, "the height and width of the crops")
+    crop_size: Ints | None = attr(None, "the height and width of the crops; one number stands for both")
     layout: str = attr("NCHW", "the axes of data and result")
     method: str = attr("bilinear", "how a place between pixels is read: bilinear, or nearest_neighbor (halves go up)")
     extrapolation_value: float = attr(0.0, "what places outside the image read as")
@@ -66,18 +68,21 @@ class crop_and_resize(Injective):
             s.fail(f"{self.op_name} has nothing to resample in {type_text(x)}", help="give an image with elements")
         rules.shaped(s, box, (None, 4), "boxes")
         rules.integers(s, rules.shaped(s, at, box.shape[:1], "box_indices"), "box_indices")
-        each(s, self.size, 2, "crop_size")
+        each(s, self.size, 2, "crop_size", one_for_all=False)
         if self.method not in ("bilinear", "nearest_neighbor"):
             s.fail(f'method must be bilinear or nearest_neighbor, not "{self.method}"')
         height, width = map(IntImm, self.size)
         whole = {"N": box.shape[0], "C": layout.whole(x.shape)["C"], "H": height, "W": width}
         return TensorType(rules.laid_out(s, layout, whole), self.out_dtype or x.dtype)
 
-    def place(self, first: Any, last: Any, k: Any, extent: int, target: int) -> Any:
-        """Where output position `k` lies along an axis; rounded step by step, it decides what is outside."""
+    def place(
+        self, first: Any, last: Any, k: Any, extent: int, target: int, rounded: Callable[[Any], Any] = np.asarray
+    ) -> Any:
+        """Where output position `k` lies along an axis; `rounded` step by step, it decides what is outside."""
         if target == 1:
             return (first + last) * (0.5 * (extent - 1))
-        return first * float(extent - 1) + (last - first) * float(extent - 1) / float(target - 1) * k
+        step = (last - first) * float(extent - 1) / float(target - 1)
+        return rounded(first * float(extent - 1)) + rounded(step * k)
 
     def reference(self, data: np.ndarray, boxes: np.ndarray, box_indices: np.ndarray) -> np.ndarray:
         layout, plain = parse_layout(self.layout), parse_layout("NCHW")
@@ -113,7 +118,8 @@ class crop_and_resize(Injective):
         for d, (letter, target) in enumerate(zip("HW", self.size)):
             extent = whole[letter]
             first, last = (b.cast(boxes(at["N"], k), exactness) for k in (d, d + 2))
-            place = self.place(first, last, b.cast(at[letter], exactness), extent, int(target))
+            alone = lambda product: b.max(product, float("-inf"))  # a fused multiply-add would not round it
+            place = self.place(first, last, b.cast(at[letter], exactness), extent, int(target), alone)
             place = b.cast(place, "float64")
             inside += [place >= 0.0, place <= extent - 1.0]
             low = b.floor(place + 0.5) if self.method == "nearest_neighbor" else b.floor(place)
@@ -128,6 +134,10 @@ class crop_and_resize(Injective):
         read = lambda y, x: b.cast(data(*layout.index({"N": image, "C": at["C"], "H": y, "W": x})), "float64")
         value = b.select(b.all_of(*inside), blend(read, taps), self.extrapolation_value)
         return b.cast(settled(Expressions(b), value, out.dtype), out.dtype)
+
+    @classmethod
+    def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {**attrs, "crop_size": spread(ints(attrs["crop_size"]), 2)}
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -13,6 +13,7 @@ from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, samp
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import ints
 from relaylab.op.nn.resample import blend, cubic_weights
+from relaylab.op.window import each, spread
 
 
 @op("image.affine_grid", level=5, attrs_key="AffineGrid")
@@ -24,15 +25,14 @@ class affine_grid(Injective):
     data: Input = arg(
         "the matrices that take (x, y, 1) of the result to the (x, y) that is read", "(N, 2, 3)", "floats"
     )
-    target_shape: Ints = attr(doc="the height and width of the grids")
+    target_shape: Ints = attr(doc="the height and width of the grids; one number stands for both")
     defaults = {"target_shape": None}
     yields = "(N, 2, *target_shape), of the dtype of data: data @ (x, y, 1) with x and y from -1 to 1"
     source = "Jaderberg et al., Spatial transformer networks, 2015"
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
-        rules.rank(s, rules.floats(s, data), 3)
-        if tuple(data.shape[1:]) != (2, 3) or len(self.target_shape) != 2:
-            s.fail(f"image.affine_grid needs (batch, 2, 3) matrices and a target shape of 2, not {type_text(data)}")
+        rules.shaped(s, rules.floats(s, data), (None, 2, 3))
+        each(s, self.target_shape, 2, "target_shape", one_for_all=False)
         return TensorType((data.shape[0], 2, *self.target_shape), data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ class affine_grid(Injective):
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {**attrs, "target_shape": ints(attrs["target_shape"])}
+        return {**attrs, "target_shape": spread(ints(attrs["target_shape"]), 2)}
 
     @classmethod
     def samples(cls) -> list[Sample]:

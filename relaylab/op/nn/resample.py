@@ -90,7 +90,9 @@ class Sampling:
                 return (x + 0.5) * scale
             case "tf_crop_and_resize":
                 first, last = roi[0] * (extent - 1), roi[1] * (extent - 1)
-                return x * ((last - first) / (target - 1)) + first if target > 1 else x * 0.0 + 0.5 * (first + last)
+                # the division stands last, as in ONNX's formula: a product might be fused with the sum, which rounds
+                # otherwise and decides what is outside
+                return x * (last - first) / (target - 1.0) + first if target > 1 else x * 0.0 + 0.5 * (first + last)
         return (x + 0.5) * scale - 0.5
 
     def taps(self, m: Maths, at: Any, extent: int) -> list[tuple[Any, Any]]:

@@ -24,6 +24,7 @@ from relaylab.op.base import (
 )
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.shapes import same_dim
 from relaylab.op.tensor.casts import as_dtype
 from relaylab.support.errors import RelayValueError
 
@@ -47,8 +48,8 @@ class sparse_to_dense(Opaque):
         if at is None or v is None:
             return None
         rules.integers(s, at, "sparse_indices")
-        wanted = int(at.shape[1]) if len(at.shape) == 2 and isinstance(at.shape[1], int) else 1
-        if len(at.shape) > 2 or len(v.shape) > 1 or wanted != len(self.output_shape):
+        rank = at.shape[1] if len(at.shape) == 2 else IntImm(1)
+        if len(at.shape) > 2 or len(v.shape) > 1 or not same_dim(rank, IntImm(len(self.output_shape))):
             s.fail(f"coordinates {type_text(at)} do not fit the output shape {list(self.output_shape)}")
         if (d := rules.tensor(s, default, "default_value")) is not None:
             rules.scalar(s, d, "default_value")

@@ -92,7 +92,7 @@ def roi_align(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, sam
 
     data: the feature maps, laid out as `layout`; shape (N, C, H, W); dtype any
     rois: the regions: image (limited to those there are), x1, y1, x2, y2, in pixels before `spatial_scale`; shape (R, 5); dtype any
-    pooled_size: the height and width of the grid that is laid over each region
+    pooled_size: the height and width of the grid that is laid over each region; one number: both
     spatial_scale: what the corners of regions are multiplied with
     sample_ratio: samples per cell along each axis; below 1: as many as the cell has pixels, rounded up (4096 at most)
     layout: the axes of data and result
@@ -104,7 +104,7 @@ def roi_pool(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, layo
 
     data: the feature maps, laid out as `layout`; shape (N, C, H, W); dtype any
     rois: the regions: image (limited to those there are), x1, y1, x2, y2, in pixels before `spatial_scale`; shape (R, 5); dtype any
-    pooled_size: the height and width of the grid that is laid over each region
+    pooled_size: the height and width of the grid that is laid over each region; one number: both
     spatial_scale: what the corners of regions are multiplied with
     layout: the axes of data and result
     Result: (R, C, *pooled_size) laid out as `layout`, of the dtype of data

@@ -14,7 +14,7 @@ from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import SortedRow
-from relaylab.op.shapes import extent
+from relaylab.op.shapes import product
 from relaylab.op.vision.suppression import KeptBoxes, suppress
 
 if TYPE_CHECKING:
@@ -53,12 +53,10 @@ class proposal(Opaque):
     def result_type(self, s: TypeSolver, p: TensorType, d: TensorType, info: TensorType) -> Type | None:
         rules.rank(s, rules.floats(s, p, "cls_prob"), 4, "cls_prob")
         batch, _, *cells = p.shape
-        if not isinstance(batch, int):
-            s.fail("the batch of vision.proposal must be known")
         count = len(self.scales) * len(self.ratios)
         rules.shaped(s, p, (None, 2 * count, None, None), "cls_prob")
         rules.shaped(s, d, (batch, 4 * count, *cells), "bbox_pred"), rules.shaped(s, info, (batch, 3), "im_info")
-        return TensorType((extent(batch) * self.rpn_post_nms_top_n, 5), p.dtype)
+        return TensorType((product((batch, self.rpn_post_nms_top_n)), 5), p.dtype)
 
     def anchors(self) -> list[tuple[float, float]]:
         """(width, height) of each anchor: ratios first, then scales."""

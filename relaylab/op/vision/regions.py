@@ -17,10 +17,12 @@ from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.image.crop import precision
-from relaylab.op.indexing import ravel, unravel
+from relaylab.op.indexing import ints, ravel, unravel
 from relaylab.op.layout import parse_layout, transform
+from relaylab.op.nn.resample import Expressions, ResamplingArrays, settled
 from relaylab.op.shapes import derive, product
-from relaylab.op.window import each
+from relaylab.op.tensor.casts import as_dtype
+from relaylab.op.window import each, spread
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
@@ -37,7 +39,7 @@ class Roi(OutElementwiseFusable):
     rois: Input = arg(
         "the regions: image (limited to those there are), x1, y1, x2, y2, in pixels before `spatial_scale`", "(R, 5)"
     )
-    pooled_size: Ints = attr(doc="the height and width of the grid that is laid over each region")
+    pooled_size: Ints = attr(doc="the height and width of the grid that is laid over each region; one number: both")
     spatial_scale: float = attr(doc="what the corners of regions are multiplied with")
     layout: str = attr("NCHW", "the axes of data and result")
     yields = "(R, C, *pooled_size) laid out as `layout`, of the dtype of data"
@@ -47,17 +49,21 @@ class Roi(OutElementwiseFusable):
         rules.shaped(s, rois, (None, 5), "rois")
         if 0 in data.shape:
             s.fail(f"{self.op_name} has nothing to read in {type_text(data)}", help="give an image with elements")
-        height, width = each(s, self.pooled_size, 2, "pooled_size")
+        height, width = each(s, self.pooled_size, 2, "pooled_size", one_for_all=False)
         channels = layout.whole(data.shape)["C"]
         return TensorType(
             rules.laid_out(s, layout, {"N": rois.shape[0], "C": channels, "H": IntImm(height), "W": IntImm(width)}),
             data.dtype,
         )
 
+    @classmethod
+    def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
+        return {**attrs, "pooled_size": spread(ints(attrs["pooled_size"]), 2)}
+
     @staticmethod
     def _image(given: float, count: int) -> int:
         """The index of the image that a region lies in."""
-        return min(max(int(given), 0), count - 1)
+        return int(np.clip(np.nan_to_num(given), 0, count - 1))
 
 
 @op("vision.roi_pool", level=5, attrs_key="ROIPool", meta_attrs=True)
@@ -84,7 +90,8 @@ class roi_pool(Roi):
         begin, end = np.where(scaled < 0, np.ceil(scaled - 0.5), np.floor(scaled + 0.5)).T[..., None]
         size, k = np.maximum(end - begin + 1, 1) / self.pooled_size[axis], np.arange(self.pooled_size[axis])
         bounds = np.stack([np.floor(k.astype(size.dtype) * size), np.ceil((k + 1).astype(size.dtype) * size)], -1)
-        return np.clip(bounds + begin[..., None], 0, extent).astype("int64")
+        bounds = np.clip(bounds + begin[..., None], 0, extent)
+        return np.where(np.isnan(bounds), (extent, 0), bounds).astype("int64")
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, rois: Readable) -> Element:
         layout, exactness = parse_layout(self.layout), precision(rois.dtype)
@@ -137,13 +144,14 @@ class roi_align(Roi):
             image = x[self._image(rois[n, 0], len(x))]
             seen = np.array([_bilinear(image, y, z) for y in ys for z in xs])
             out[n, :, row, column] = seen.mean(axis=0) if self.mode == "avg" else seen.max(axis=0)
-        return transform(out, plain, layout).astype(data.dtype)
+        dtype = data.dtype.name
+        return as_dtype(settled(ResamplingArrays(), transform(out, plain, layout), dtype), dtype)
 
     def _samples(self, first: float, last: float, k: int, axis: int) -> list[float]:
         """The sample positions of cell `k` along an axis."""
         begin, size = first * self.spatial_scale, max((last - first) * self.spatial_scale, 1.0)
         cell = size / self.pooled_size[axis]
-        count = self.sample_ratio if self.sample_ratio > 0 else min(math.ceil(cell), MOST_SAMPLES)
+        count = self.sample_ratio if self.sample_ratio > 0 else math.ceil(min(cell, MOST_SAMPLES)) if cell > 0 else 1
         return [begin + k * cell + (j + 0.5) * cell / count for j in range(count)]
 
     def procedure(self, p: Procedure, out: Tensor, data: Tensor, rois: Tensor) -> None:
@@ -168,7 +176,7 @@ class roi_align(Roi):
                     count = b.cast(down[0] * right[0], "float64")
                     mean = totals(c) / count if self.mode == "avg" else totals(c)
                     at = layout.index({"N": n, "C": c, "H": row, "W": column})
-                    p.store(out, at, b.cast(mean, out.dtype))
+                    p.store(out, at, b.cast(settled(Expressions(b), mean, out.dtype), out.dtype))
 
     def _positions(
         self, p: Procedure, rois: Tensor, n: Element, k: Element, axis: int
@@ -182,7 +190,7 @@ class roi_align(Roi):
         if self.sample_ratio > 0:
             count: Element = b.index(self.sample_ratio)
         else:
-            count = p.let(b.min(b.cast(b.ceil(cell), "int64"), MOST_SAMPLES))
+            count = p.let(b.max(b.min(b.cast(b.ceil(cell), "int64"), MOST_SAMPLES), 1))
         return count, lambda j: p.let(begin + (b.cast(j, "float64") + 0.5) * cell / b.cast(count, "float64"))
 
     @staticmethod
@@ -217,7 +225,7 @@ class roi_align(Roi):
 def _bilinear(image: np.ndarray, y: float, x: float) -> np.ndarray:
     """The channels of (C, H, W) at a place; 0 more than one pixel outside."""
     height, width = image.shape[1:]
-    if y < -1 or x < -1 or y > height or x > width:
+    if not (-1 <= y <= height and -1 <= x <= width):
         return np.zeros(len(image))
     y, x = min(max(y, 0.0), height - 1.0), min(max(x, 0.0), width - 1.0)
     top, left = math.floor(y), math.floor(x)
