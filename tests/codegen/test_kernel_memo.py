@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +16,14 @@ from relaylab.codegen.operations.convolution import ConvolutionKernel
 from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.network.digests import function_digest
+from relaylab.codegen.open_form import OpenForm
 from relaylab.ir import OPERATORS, Function
+from relaylab.ir.dims import SizeVar
 from relaylab.op.base import Elementwise, op
 from relaylab.study.running import seeded
 
+TARGET = "llvm -mcpu=x86-64-v3"
 KERNEL = Kernel(
     "k_0", "define void @k_0(ptr %a) {\n  ret void\n}\n", frozenset({"declare void @f()"}), ("in0", "out0"), 3, 64, 5, 7
 )
@@ -167,17 +172,38 @@ def layers(order: tuple[str, ...]) -> relay.IRModule:
     return relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], y)))
 
 
+def alike() -> Iterator[tuple[relay.Expr, dict[str, object]]]:
+    """Kernels that only one part of their keys tells apart, for each part, and how they are built."""
+    x, y, z, image = (relay.var(n, shape=s) for n, s in zip("xyzi", [(8, 8)] * 3 + [(1, 28, 28, 64)]))
+
+    def fused(body, *arguments: relay.Expr) -> relay.Call:
+        params = [relay.var(f"p{k}", shape=(8, 8)) for k in range(len(arguments))]
+        return relay.Call(Function(params, body(*params), attrs={"Primitive": 1}), arguments)
+
+    yield fused(lambda p: relay.exp(relay.cumsum(relay.tanh(p), axis=1)), x), {}
+    yield relay.Tuple([fused(lambda p, q, r: p * q - r, x, y, third) for third in (x, y)]), {}
+    yield relay.Tuple([relay.nn.dense(x, w) for w in (y, relay.const(np.ones((8, 8), "float32")))]), {}
+    weight, how = relay.const(np.ones((3, 3, 64, 64), "float32")), {"data_layout": "NHWC", "kernel_layout": "HWIO"}
+    padded = relay.nn.conv2d(relay.sinh(image), weight, padding=(1, 1), channels=64, kernel_size=(3, 3), **how)
+    yield padded, {}
+    yield padded, {"relay.codegen.winograd": False}
+    yield relay.sinh(image), {}
+    yield relay.cosh(x), {"relay.codegen.schedules": {"cosh": "split i0 4"}}
+    yield relay.cosh(x), {}
+    sizes = SizeVar("n"), SizeVar("n")
+    inputs = [relay.var("n", shape=(n, 8, 8)) for n in sizes]
+    yield relay.Tuple([*(relay.sum(relay.broadcast_to(z, (n, 8, 8)), axis=0) for n in sizes), *inputs]), {}
+
+
 def test_what_is_known_is_what_would_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In one cache: the keys hold what decides about kernels."""
+    """In one cache: the keys hold what decides about kernels, and each of their parts decides about one here."""
     monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
-    once, known = KernelMemo.once, []
+    once, seen = KernelMemo.once, dict[tuple, KernelSequence]()
 
     def checked(self: KernelMemo, function: Function, key: tuple, make, stored: bool = True) -> KernelSequence:
-        made = []
-        found = once(self, function, key, lambda: made.append(make()) or made[0], stored)
-        if not made:
-            known.append(key)
-            assert found == make(), function
+        found, new = once(self, function, key, make, stored), make()
+        assert found == new, function
+        seen[function_digest(function), *key] = new
         return found
 
     monkeypatch.setattr(KernelMemo, "once", checked)
@@ -185,5 +211,17 @@ def test_what_is_known_is_what_would_be_made(monkeypatch: pytest.MonkeyPatch, tm
     for k, order in enumerate([*orders, *orders]):
         config = {"relay.codegen.winograd": k < len(orders), "relay.codegen.verify": k == 1}
         with relay.transform.PassContext(opt_level=3, config=config):
-            relay.build(layers(order), "llvm -mcpu=x86-64-v3")
-    assert known
+            relay.build(layers(order), TARGET)
+    for body, config in alike():
+        mod = relay.transform.InferType()(relay.IRModule.from_expr(body))
+        shapes = [v.checked_type.shape for v in mod["main"].params]
+        with relay.transform.PassContext(opt_level=3, config=config):
+            if any(isinstance(n, SizeVar) for n in sum(shapes, ())):
+                OpenForm(mod, CpuTarget.parse(TARGET), [(8, 8), (2, 8, 8), (3, 8, 8)])
+            else:
+                relay.build(mod, TARGET)
+    for place in range(len(next(iter(seen)))):
+        without = {}
+        for key, made in seen.items():
+            without.setdefault((*key[:place], *key[place + 1 :]), []).append(made)
+        assert any(made != group[0] for group in without.values() for made in group), f"part {place} of a key"
