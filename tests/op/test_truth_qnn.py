@@ -177,6 +177,11 @@ def test_scales_for_each_channel_and_scales_that_are_not_known() -> None:
     np.testing.assert_array_equal(lowered(record, [x, scales, zeros, *given], TensorType(x.shape, "int8")), expected)
 
 
+def test_a_number_keeps_its_shape_beside_parameters_of_one_element() -> None:
+    scale, zero = np.array([0.5], "float32"), np.array([3], "int32")
+    check(np.int8(9), lambda x, s, z: qnn.add(x, x, *[s, z] * 3), np.int8(6), scale, zero)
+
+
 @pytest.mark.parametrize("name", ["tanh", "exp", "sigmoid", "erf", "abs", "hardswish", "sqrt", "rsqrt", "log"])
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
 def test_functions_give_one_result_in_all_executors(name: str) -> None:

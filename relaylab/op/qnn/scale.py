@@ -117,7 +117,7 @@ class Computed(Quantized):
         return self.compute(b, tensors[0].dtype, out.dtype, *values, *parameters)
 
     def canonicalize(self, inputs: list[ExprWithOp], types: list[TensorType]) -> Expr | None:
-        rank = lambda k: 1 if k is None else len(types[k].shape)
+        rank = lambda k: len(types[-1].shape[-1:] if k is None else types[k].shape)
         parameters = [
             along_expr(p, axis, rank(k), t.shape)
             for p, t, (k, axis) in zip(inputs[self.tensors :], types[self.tensors :], self.lies())
