@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -45,6 +47,17 @@ class Padded(Injective):
             s.fail(f"{self.op_name} has nothing to repeat along an axis of {type_text(data)}")
         return data
 
+    def repeated(
+        self, b: ElementBuilder, i: Index, data: Readable, place: Callable[[Element, int], Element]
+    ) -> Element:
+        """The element at `i` of data with a border of its own elements: `place` says which, along an axis."""
+        at = [k - low for k, (low, _) in zip(i, self.pad_width)]
+        own = [place(k, int(n)) if any(p) else k for k, n, p in zip(at, data.shape, self.pad_width)]
+        if not i or not any(self.pad_width[-1]):
+            return data(*own)
+        # what lies inside along the last axis is copied in a loop of its own
+        return b.guard(b.inside(at[-1], int(data.shape[-1])), lambda: data(*own[:-1], at[-1]), data(*own))
+
 
 @op("nn.pad", level=2, attrs_key="Pad")
 class pad(Padded):
@@ -85,10 +98,8 @@ class pad(Padded):
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, pad_value: Readable) -> Element:
         at = [k - low for k, (low, _) in zip(i, self.pad_width)]
         extents = [int(n) for n in data.shape]
-        if self.pad_mode == "edge":
-            return data(*(b.clamp_index(k, n) if any(p) else k for k, n, p in zip(at, extents, self.pad_width)))
-        if self.pad_mode == "reflect":
-            return data(*(reflect(b, k, n, 0) if any(p) else k for k, n, p in zip(at, extents, self.pad_width)))
+        if self.pad_mode != "constant":
+            return self.repeated(b, i, data, b.clamp_index if self.pad_mode == "edge" else partial(reflect, b))
         value = b.cast(pad_value(*[0] * len(pad_value.shape)), out.dtype)
         inside = b.all_of(*(b.inside(k, n) for k, n, p in zip(at, extents, self.pad_width) if any(p)))
         return b.guard(inside, lambda: data(*at), value)
@@ -112,7 +123,7 @@ class pad(Padded):
         ]
 
 
-def reflect(b: ElementBuilder, k: Element, extent: int, repeat_edge: int) -> Element:
+def reflect(b: ElementBuilder, k: Element, extent: int, repeat_edge: int = 0) -> Element:
     """Index `k` mirrored at both ends of an axis; `repeat_edge` 1 repeats the edge elements (numpy's "symmetric")."""
     period = 2 * extent if repeat_edge else max(2 * extent - 2, 1)
     inside = b.floormod(k, period)
@@ -139,9 +150,7 @@ class mirror_pad(Padded):
         return np.pad(data, self.pad_width, mode=cast(Any, self.mode.lower()))
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        edge = 1 if self.mode == "SYMMETRIC" else 0
-        parts = zip(i, data.shape, self.pad_width)
-        return data(*(reflect(b, k - p[0], int(n), edge) if any(p) else k for k, n, p in parts))
+        return self.repeated(b, i, data, partial(reflect, b, repeat_edge=1 if self.mode == "SYMMETRIC" else 0))
 
     @classmethod
     def samples(cls) -> list[Sample]:
