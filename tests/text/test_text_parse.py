@@ -13,6 +13,7 @@ from relaylab.ir import (
     Function,
     FuncType,
     If,
+    IncompleteType,
     IRModule,
     Let,
     Match,
@@ -214,6 +215,13 @@ def test_functions() -> None:
 )  # fmt: skip
 def test_types(text: str, type_: object) -> None:
     assert parse_expr(f"fn (%x: {text}) {{ 1 }}").params[0].type_annotation == type_
+
+
+@pytest.mark.parametrize("text", ["let %x: _ = 1; %x", "let %x: List[_] = 1; %x", "fn (%x: _, a=1) { %x }"])
+def test_a_type_may_be_left_open(text: str) -> None:
+    e = parse_expr(text)
+    t = (e.var if isinstance(e, Let) else e.params[0]).type_annotation
+    assert isinstance(t.args[0] if isinstance(t, TypeCall) else t, IncompleteType)
 
 
 def test_polymorphic_function_types() -> None:

@@ -59,7 +59,7 @@ def types(p: State, closing: str, opened: int, depth: int = 0) -> list[Type]:
 def _simple(p: State) -> Type | None:
     """A type without types inside; None (and nothing read) if the next one is not simple."""
     kind, text = p.kinds[p.i], p.texts[p.i]
-    if kind == "_":
+    if text == "_":  # before `=` it is a name to the lexer
         p.i += 1
         return IncompleteType()
     if kind != "name":
