@@ -182,6 +182,23 @@ def test_endless_rewriting_names_the_callback():
     assert e.value.code == "rewrite.endless"
 
 
+class Doubling(Growing):
+    """tanh(x) is tanh(x) of tanh(x): each round would leave twice as many."""
+
+    def __init__(self):
+        super().__init__()
+        self.pattern = is_op("tanh")(wildcard())
+
+    def callback(self, pre, post, node_map):
+        return call("tanh", post)
+
+
+def test_rewriting_that_doubles_is_endless_long_before_a_hundred_rounds():
+    with pytest.raises(RelayError, match="still change the program: Doubling") as e:
+        rewrite(Doubling(), call("tanh", x))
+    assert e.value.code == "rewrite.endless"
+
+
 class Once(Growing):
     def __init__(self):
         super().__init__()

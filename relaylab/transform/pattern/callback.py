@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relaylab.ir import Expr, IRModule, structural_equal
+from relaylab.ir import Expr, IRModule, structural_equal, walk
 from relaylab.ir import rewrite as rebuild_all
 from relaylab.ir.node import expect
 from relaylab.ir.trail import Step, current_trail
@@ -49,36 +49,39 @@ def rewrite(
 ) -> Expr:
     """`expr` with the callbacks applied, one after the other, round after round, until nothing changes.
 
-    `RelayError` after 100 applications: two callbacks undo each other's work.
+    `RelayError` after 100 applications, or when more matches were replaced than 100 for each node of `expr`: callbacks
+    undo each other's work, or make more of what they match.
     """
     expect(expr, Expr, "what is rewritten")
     listed = (callbacks,) if isinstance(callbacks, DFPatternCallback) else tuple(callbacks)
     tried(listed)
-    count = 0
+    count, most = 0, LIMIT * sum(1 for _ in walk((expr,)))
     while listed:
         last = expr
         active = []
         for callback in listed:
-            before, expr = expr, _apply(callback, expr, mod)
+            before = expr
+            expr, fired = _apply(callback, expr, mod)
             active += [type(callback).__name__] if expr is not before else []
-            count += 1
+            count, most = count + 1, most - fired
         if expr is last or structural_equal(last, expr) or all(c.rewrite_once for c in listed):
             break
-        if count >= LIMIT:
-            raise endless(active)
+        if count >= LIMIT or most < 0:
+            raise endless(active, count)
     return expr
 
 
-def endless(active: Sequence[str]) -> RelayError:
+def endless(active: Sequence[str], rounds: int = LIMIT) -> RelayError:
     """The error for rewriting that does not come to rest, naming what still fires."""
     names = ", ".join(dict.fromkeys(active))
-    text = f"rewriting does not end: after {LIMIT} rounds these still change the program: {names}"
+    text = f"rewriting does not end: after {rounds} rounds these still change the program: {names}"
     return RelayError(
         text, code="rewrite.endless", help="their results match again; make a rule's condition exclude its own result"
     )
 
 
-def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Expr:
+def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> tuple[Expr, int]:
+    """`expr` with the matches of a callback replaced, and how many there were."""
     if callback.pattern is None:
         raise RelayTypeError(
             f"{type(callback).__name__} has no pattern", code="pattern.none", help="set self.pattern in __init__"
@@ -87,11 +90,12 @@ def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Exp
         expr = typed(expr, mod)
     found = {g.root: g for g in groups(callback.pattern, expr)}
     if not found:
-        return expr
+        return expr, 0
     memo: dict[Expr, Expr] = {}
-    return rebuild_all(
+    new = rebuild_all(
         expr, lambda new, old: _replace(callback, found[old], new, memo) if old in found else new, memo=memo
     )
+    return new, len(found)
 
 
 def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo: dict[Expr, Expr]) -> Expr:
