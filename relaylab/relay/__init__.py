@@ -13,6 +13,7 @@ from typing import Any as _Any
 
 from relaylab import text as _text
 from relaylab.analysis import infer_module as _infer
+from relaylab.analysis.infer import untold as _untold
 from relaylab.compat.face import PublicNames as _Names
 from relaylab.compat.face import explained as _explained
 from relaylab.compat.older import old_name as _old_name
@@ -32,6 +33,7 @@ from relaylab.text import hooks as _hooks
 from relaylab.text.prelude import Prelude
 
 _hooks.typed.register(_infer)
+_hooks.untold.register(_untold)
 _names = _Names("relay")
 globals().update({name: _checked(value) for name, value in globals().items() if isinstance(value, _FunctionType)})
 

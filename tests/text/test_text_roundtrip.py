@@ -9,13 +9,16 @@ import pytest
 from support.recorded import recorded, recorded_names
 from support.gen_text import module
 
-import relaylab.op  # noqa: F401  (registers the operators)
+from relaylab import relay
 from relaylab.ir import (
+    OPERATORS,
     Call,
     Clause,
     Function,
+    GlobalVar,
     If,
     IRModule,
+    Let,
     Match,
     Op,
     PatternWildcard,
@@ -32,7 +35,7 @@ from relaylab.text import missing_spans, parse_expr, print_with_map, read_module
 
 pytestmark = pytest.mark.slow
 
-UNKNOWN = {"nn.conv2d_backward_weight"} - set(relaylab.ir.OPERATORS)
+UNKNOWN = {"nn.conv2d_backward_weight"} - set(OPERATORS)
 
 
 def check_round_trip(mod: IRModule) -> str:
@@ -186,6 +189,17 @@ def test_type_arguments_that_nothing_else_tells_are_written():
     """Found by a list of nothing: what it is a list of was lost, and the text refused."""
     printed = check_round_trip(read_module(GENERIC))
     assert "Nil[float32];" in printed and "Cons[float32](1f, %" in printed and "@same[List[float32]](%l)" in printed
+
+
+def test_typed_programs_write_those_type_arguments_that_inference_would_not_find():
+    """A list of nothing in a field that nobody reads, or in a let that a pass made: the text was refused."""
+    typed = relay.parse(GENERIC.replace("main() {", "main() { %0 = (Nil[bool], Cons(1, Nil)); let %m = %0.1;"))
+    unread = Let(Var("made"), typed["main"].body.body.value, const(1))  # a Nil; passes annotate nothing
+    typed = typed.with_functions({**typed.functions, GlobalVar("f"): Function([], unread)})
+    printed = typed.astext()
+    assert "= Nil[bool]" in printed and "%made = Nil[float32]" in printed and "= Nil /*" in printed
+    assert "Cons(" in printed and "@same(" in printed
+    assert relay.parse(printed)["main"].checked_type == typed["main"].checked_type
 
 
 def test_a_wide_type_is_written_whole():

@@ -23,7 +23,7 @@ def _call(p: Printer, e: ir.Call) -> Doc:
     args = [p.place(a) for a in e.args]
     args += call_attributes(e.attrs, e.op, p.meta, p.stored)
     callee = p.place(e.op)
-    given = () if isinstance(e.op, ir.Op) or e.inferred is not None else e.type_args  # inference finds its own again
+    given = e.type_args if e in p.given or (e.inferred is None and not isinstance(e.op, ir.Op)) else ()
     types = f"[{', '.join(map(p.types.text, given))}]" if given else ""
     if not args and isinstance(e.op, ir.Constructor) and not e.op.inputs:
         return [callee, types]

@@ -12,9 +12,11 @@ from collections.abc import Callable
 
 from relaylab.ir.adt import Constructor
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, walk
 from relaylab.support.trampoline import Task
+from relaylab.text import hooks
 from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, braces, joined
@@ -40,10 +42,12 @@ class Printer:
         """Whether the program has variables like `%x.0`, so that field 0 of `%x` is written `(%x).0`."""
         self.start(None)
 
-    def start(self, root: Expr | None) -> None:
+    def start(self, root: Expr | None, mod: IRModule | None = None) -> None:
         """Begin a function or an expression: nodes of others are not known in it."""
-        self.left, self.typed, dotted = _survey(root)
+        self.left, self.typed, dotted, given = _survey(root)
         """How often each node is still going to be used; whether inference has seen the program."""
+        self.given = hooks.untold(root, mod) if root is not None and given else set()
+        """The typed calls whose type arguments nothing else tells."""
         self.dotted = self.dotted or dotted
         self.spelled: dict[Expr, str] = {}
         """The names of the variables."""
@@ -181,14 +185,17 @@ class Printer:
         return [head, parameters, "(", *joined(params), ")", *result, " ", braces(body)]
 
 
-def _survey(root: Expr | None) -> tuple[dict[Expr, int], bool, bool]:
-    """How often each node below `root` is used; whether inference has seen it; whether a name is like `x.0`."""
+def _survey(root: Expr | None) -> tuple[dict[Expr, int], bool, bool, bool]:
+    """How often each node below `root` is used; whether inference has seen it; whether a name is like `x.0`; whether
+    typed calls of functions have type arguments.
+    """
     uses: dict[Expr, int] = {}
-    typed = dotted = False
+    typed = dotted = given = False
     for node in walk(() if root is None else (root,)):
         below = children(node)
         for child in below:
             uses[child] = uses.get(child, 0) + 1
         typed = typed or (node.inferred is not None and not isinstance(node, _INLINE))
         dotted = dotted or (type(node) is Var and like_projection(node.name_hint))
-    return uses, typed, dotted
+        given = given or (type(node) is Call and type(node.op) is not Op and bool(node.type_args and node.inferred))
+    return uses, typed, dotted, given

@@ -112,7 +112,7 @@ def _module(p: Printer, mod: IRModule) -> Doc:
     parts = [_type_data(p, mod.type_definitions[h]) for h in sorted(mod.type_definitions, key=lambda h: h.name_hint)]
     for var in sorted(mod.functions, key=lambda v: v.name_hint):
         func = mod.functions[var]
-        p.start(func)
+        p.start(func, mod)
         head: Doc = ["def ", (var, global_text(var.name_hint))]
         parts.append((func, run(p.function(func, head))))
     return [*joined(parts, [NL, NL]), NL] if parts else []
