@@ -46,7 +46,7 @@ class Printer:
         """Begin a function or an expression: nodes of others are not known in it."""
         self.left, self.typed, dotted, given = _survey(root)
         """How often each node is still going to be used; whether inference has seen the program."""
-        self.given = hooks.untold(root, mod) if root is not None and given else set()
+        self.given: set[Expr] = hooks.untold(root, mod) if root is not None and given else set()
         """The typed calls whose type arguments nothing else tells."""
         self.dotted = self.dotted or dotted
         self.spelled: dict[Expr, str] = {}
