@@ -12,6 +12,7 @@ MODULES = {
     "tvm.module": "tvm.runtime",
     "tvm.ndarray": "tvm.nd",
     "relay.module": "tvm.ir.module",
+    "relay.testing.config": "relay.testing",
     "tvm.driver.build_module": "relay.build_module",
 }
 """Modules that had another name, and which they are."""

@@ -64,6 +64,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "codegen.build": "build, optimize",
             "codegen.executors": "create_executor",
             "compat.later": "astext, pretty_print, scatter_elements",
+            "compat.records": "TypeConstraint, TypeRelation",
             "transform.bind": "bind",
             "transform.engine.context": "build_config",
             "runtime.params": "load_param_dict, save_param_dict",
@@ -109,7 +110,12 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "relay.base": (
         "nodes",
-        {"ir.expr": "Var as Id", "ir.node": "Node as RelayNode", "compat.later": "astext, pretty_print"},
+        {
+            "ir.expr": "Var as Id",
+            "ir.node": "Node as RelayNode",
+            "compat.later": "astext, pretty_print",
+            "support.source": "SourceName, Span",
+        },
     ),
     "relay.build_module": (
         "building, and binding parameters",
@@ -242,7 +248,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.transform.recast": ("other data types for some operators", {"transform.recast": "recast"}),
     "relay.transform.transform": ("passes", {"transform": "*", "compat.refused": "CollagePartition"}),
     "relay.transform.flexible_shape": ("any sizes", {"transform.flexible_shape_dispatch": "*"}),
-    "relay.ty": ("types", {"ir.types": _TYPES}),
+    "relay.ty": ("types", {"ir.types": _TYPES, "compat.records": "TypeConstraint, TypeRelation"}),
     "relay.type_functor": ("visitors and mutators of types", {"ir.functor": "TypeFunctor, TypeMutator, TypeVisitor"}),
     "relay.vision": ("operators of detectors", {"op.vision": "*"}),
     "relay.vm": (

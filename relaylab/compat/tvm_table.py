@@ -145,7 +145,7 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "runtime.ndarray": "NDArray, array, empty, from_dlpack",
         },
     ),
-    "tvm.parser": ("Relay text", {"text": "fromtext, parse, parse_expr"}),
+    "tvm.parser": ("Relay text", {"text": "SpanCheck, fromtext, parse, parse_expr"}),
     "tvm.runtime": (
         "arrays, devices, loading what was compiled",
         {
@@ -159,6 +159,7 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "runtime.threads": "num_threads",
             "runtime.ndarray": "NDArray, array",
             "runtime.params": "load_param_dict, save_param_dict",
+            "runtime.profiling": "Report",
         },
     ),
     "tvm.runtime.container": ("values that are not tensors", {"runtime.container": "*"}),

@@ -12,6 +12,10 @@ except AssertionError: pass
 from tvm.relay.op import op as _op, transform, tensor
 from tvm.relay.op.transform import squeeze
 from tvm.relay.expr import RelayExpr
+from tvm.relay.ty import TypeConstraint, TypeRelation
+from tvm.relay.base import SourceName, Span
+from tvm.parser import SpanCheck
+from tvm.runtime import Report
 print(isinstance(relay.const(1), RelayExpr), tvm.relay.op.op.get("add"), isinstance(relay.op.get("add"), tvm.ir.op.Op), tvm.runtime.enabled("llvm"), tvm.runtime.enabled("cuda"))
 from tvm.ir.module import IRModule
 from tvm.relay.op.contrib.register import register_pattern_table, get_pattern_table

@@ -10,6 +10,7 @@ with warnings.catch_warnings(record=True) as caught:
     from tvm.contrib import graph_runtime, util
     from tvm.contrib.debugger import debug_runtime
     from tvm.relay import ir_pass
+    from tvm.relay.testing.config import ctx_list
 
     x = relay.var("x", shape=(2, 2))
     func = relay.expr.Function([x], relay.divide(x, relay.const(4.0)))
@@ -27,6 +28,7 @@ with warnings.catch_warnings(record=True) as caught:
     assert ir_pass.alpha_equal(func, func)
     prelude = relay.prelude.Prelude(tvm.IRModule())
     assert prelude.cons(x, prelude.nil()) is not None and prelude.l.name_hint == "List"
+    assert ctx_list()[0][0] == "llvm"
     assert isinstance(tvm.ndarray.array(np.ones(2)), tvm.nd.NDArray)
     made, host = tvm.target.Target.check_and_update_host_consist("llvm", "llvm")
     assert str(made) == "llvm" == str(host)
