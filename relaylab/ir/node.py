@@ -74,6 +74,8 @@ def expect_all(values: object, kind: type[T] | tuple[type[T], ...], what: str) -
             raise RelayTypeError(f"{what} must be a list, not {kind_of(values)}", code="ir.wrong-kind")
         try:
             values = tuple(cast(Iterable[object], values))
+        except RelayTypeError:  # what one of them is cannot be there
+            raise
         except TypeError:  # an array without axes says that it can be gone through
             raise RelayTypeError(f"{what} must be a list, not a number", code="ir.wrong-kind") from None
     for value in cast("tuple[object, ...]", values):

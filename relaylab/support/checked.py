@@ -361,7 +361,7 @@ def _several(words: str) -> str:
     """`words` of one thing, said of many."""
     article, _, noun = words.partition(" ")
     simple = article in ("a", "an") and not {"or", "of", "from"} & set(noun.split())
-    return f"{noun}s" if simple else words
+    return f"{noun}{'es' if noun.endswith('s') else 's'}" if simple else words
 
 
 def _record(found: list[tuple[Test, str]]) -> tuple[Test, str]:

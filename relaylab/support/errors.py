@@ -77,10 +77,14 @@ def kind_of(value: object) -> str:
 
 def shown(value: object) -> str:
     """A wrong argument in the words of an error: short numbers, texts and lists as they are, others by their kind."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     kind = type(value).__name__
     kind = f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
     if not _plain(value):
-        return kind
+        held = cast("Sequence[object]", value)[:100] if isinstance(value, (list, tuple)) else ()
+        kinds = list(dict.fromkeys(shown(v) if isinstance(v, type) or _plain(v) else kind_of(v) for v in held))
+        return f"{kind} of {', '.join(kinds[:4])}{'…' * (len(kinds) > 4)}" if kinds else kind
     try:
         text = repr(value)
     except ValueError:  # Python writes no numbers of more than 4,300 digits

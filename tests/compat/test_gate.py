@@ -162,7 +162,20 @@ def test_values_in_words() -> None:
     assert [shown(v) for v in (3, "a", [1, 2], None, object(), 10**5000, MOD)] == [
         "3", "'a'", "[1, 2]", "None", "an object", "an int of too many digits", "an IRModule"
     ]  # fmt: skip
+    assert (
+        shown([relay.Expr, MOD, MOD, 3]) == "a list of the class Expr, an IRModule, 3"
+        and shown((X,)) == "a tuple of a Var"
+    )
     assert len(shown("x" * 500)) < 70 and len(shown([1] * 10**6)) < 70
+
+
+def test_of_a_list_the_error_says_what_is_wrong_in_it() -> None:
+    with pytest.raises(
+        RelayTypeError, match="a list of Passes or None, not a list of an InferType, the class FoldConst"
+    ):
+        relay.transform.Sequential([relay.transform.InferType(), relay.transform.FoldConstant])
+    with pytest.raises(RelayTypeError, match="expected an expression, not an int"):
+        relay.concatenate([X, 3], 0)
 
 
 def test_the_gate_does_not_change_what_functions_are() -> None:
