@@ -99,8 +99,10 @@ def compile_main(
     except RelayError as error:
         if not tuned or not error.code.startswith("schedule."):
             raise
-        tell_unused(f"the records of tuning are not used: {error}", stacklevel=3)
-    return _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)
+        refused = str(error)
+    made = _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)  # a chosen schedule may be at fault
+    tell_unused(f"the records of tuning are not used: {refused}", stacklevel=3)
+    return made
 
 
 def _waited(compilation: Compilation, started: Sequence[Future[bytes]]) -> Iterator[bytes]:

@@ -136,6 +136,13 @@ def test_a_pass_without_rules_shows_what_it_touched(simplified):
     assert [g.kind for g in kernel.pair[1].view.groups] == ["primitive"] and "class FuseOps" in kernel.code.text
 
 
+def test_constants_have_one_name_on_both_sides():
+    """Their numbers in the meta data are others: `-mean` stood there as what was beta before."""
+    text = study.rewrites("resnet8", "SimplifyInference")[0].text
+    assert "nn.batch_norm(%data, bn_data_gamma, bn_data_beta, bn_data_moving_mean, bn_data_moving_var" in text
+    assert "negative(bn_data_moving_mean)" in text and "meta[" not in text
+
+
 @pytest.mark.parametrize(
     "name, operator",
     [("SimplifyInference", "nn.batch_norm"), ("CanonicalizeOps", "nn.bias_add"), ("AlterOpLayout", "nn.conv2d")],

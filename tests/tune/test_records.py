@@ -162,6 +162,15 @@ def test_a_schedule_that_cannot_be_taken_is_said_and_left(tmp_path):
     assert loops(lib) == loops(built(""))
 
 
+def test_a_schedule_of_the_program_that_is_refused_is_no_fault_of_records(tmp_path, recwarn):
+    store = RecordStore(tmp_path / "r.sqlite", create=True)
+    store.add([product_record()])
+    (name,) = built("").kernels()
+    with pytest.raises(RelayError, match="7 does not divide"):
+        built(store.path, **{"relay.codegen.schedules": {name: "split i0 7"}})
+    assert not [w for w in recwarn if w.category is RecordsWarning]
+
+
 WRITTEN = """kernel zero(x: in0 float32[120], y: in1 float32[800], z: out0 float32[240])
   parallel i in 240:
     z[i] = 0f

@@ -33,8 +33,12 @@ from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.pattern import DFPatternCallback
 from relaylab.transform.pattern.match import Match
 from relaylab.transform.rewriting.rules import Rule
+from relaylab.viz.diffs.roles import Roles
 from relaylab.viz.diffs.tokens import for_stream, html_lines
 from relaylab.viz.draw.draw import DrawOptions, draw
+from relaylab.viz.draw.from_ir import ViewOptions
+from relaylab.viz.graph.annotate import texts
+from relaylab.viz.graph.identity import Identities
 from relaylab.viz.scene.scene import Scene, beside
 from relaylab.viz.selection.minigraph import Pair, minigraph, pairs
 from relaylab.viz.selection.piece import Cut, Holes, Piece, holes_of, matched, near, piece, words_of
@@ -202,10 +206,11 @@ def of_segment(
     main = segment.main
     if main is None or not segment.changed:
         return []
+    name = (constants or Constants()).name
     if main.steps:
-        told = Told(TypesInPass(main), (constants or Constants()).name)
+        told = Told(TypesInPass(main), name)
         return [_of_step(k, step, told) for k, step in enumerate(main.steps, 1)]
-    before, after = sides or viz.diff(segment.before, segment.after, main).sides
+    before, after = sides or _sides(segment, name)
     code = _code(_maker(main.made))
     return [_of_pair(k, p, before, after, code) for k, p in enumerate(pairs(before, after), 1)]
 
@@ -280,6 +285,16 @@ def _maker(made: object) -> object:
 
 
 # ---- what a pass without rules touched
+
+
+def _sides(segment: Segment, name: Callable[[Constant], str]) -> tuple[viz.View, viz.View]:
+    """The views around a pass, with roles; a constant has one name in both."""
+    identities = Identities()
+    before = viz.view(segment.before, ViewOptions(texts=texts(segment.before, name)), identities)
+    for stage in filter(lambda s: s.changed, segment.stages):
+        identities.follow(stage)
+    after = viz.view(segment.after, ViewOptions(texts=texts(segment.after, name)), identities)
+    return Roles(before, after).sides()
 
 
 def _of_pair(number: int, found: Pair, before: viz.View, after: viz.View, code: SourceCode | None) -> Rewrite:
