@@ -123,7 +123,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(0)
     args, rest = parser().parse_known_args(argv)
     if rest and args.command != "lab":  # what it does not know is JupyterLab's
-        args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        listed = any(word.endswith(",") for word in argv or sys.argv)
+        near = "\n  help: write lists without blanks: A,B" if listed else ""
+        args.parser.error(f"unrecognized arguments: {' '.join(rest)}{near}")
     args.rest = [*getattr(args, "rest", ()), *rest]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

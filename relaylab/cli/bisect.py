@@ -17,7 +17,8 @@ def bisect_command(args: argparse.Namespace) -> int:
     if finding is not None and args.output:
         say(f"wrote {finding.save(args.output)}", quiet=args.json)
     found = None if finding is None else finding.to_dict()
-    say(json_text(found) if args.json else str(finding or "every pass keeps the numbers"))
+    unwritten = f": {args.output} is not written" if args.output else ""
+    say(json_text(found) if args.json else str(finding or f"every pass keeps the numbers{unwritten}"))
     return 0 if finding is None else 1
 
 

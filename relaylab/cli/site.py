@@ -20,10 +20,13 @@ def site_command(args: argparse.Namespace) -> int:
     from relaylab.cli.notebooks import shipped
     from relaylab.lab.site import build
     from relaylab.lab.site.lessons import LessonGroup
-    from relaylab.study import timed
+    from relaylab.study import load, timed
+    from relaylab.zoo.catalog import NETWORKS
 
-    out = folder(args.folder)
     networks = None if args.networks is None else [n for n in args.networks.split(",") if n]
+    for name in {*(networks or ())} - {*NETWORKS}:
+        load(name)  # a mistyped name is said before anything is written
+    out = folder(args.folder)
     own = Path(args.notebooks) if args.notebooks else None
     if own is not None and not own.is_dir():
         raise RelayValueError(f"there is no folder {own}", code="cli.no-folder")

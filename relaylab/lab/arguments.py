@@ -69,12 +69,14 @@ def parser_of(magic: Callable[..., object]) -> argparse.ArgumentParser:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a line; what stands in brackets that are closed later is one word, as in `x=np.ones((1, 8))`."""
+    """The words of a line; what stands in brackets that are closed later is one word, as in `x=np.ones((1, 8))`, and
+    so is a list with blanks after its commas, as in `-p FoldConstant, FuseOps`."""
     found, left = [], shlex.split(text, comments=True, posix=False)
     while left:
         for count in range(1, len(left) + 1):
             bare = _QUOTED.sub("", " ".join(left[:count]))
-            if sum(map(bare.count, "([{")) <= sum(map(bare.count, ")]}")):
+            goes_on = bare.endswith(",") and not "".join(left[count : count + 1]).startswith("-")
+            if sum(map(bare.count, "([{")) <= sum(map(bare.count, ")]}")) and not goes_on:
                 break
         else:
             count = 1  # nothing closes it

@@ -391,7 +391,8 @@ class RelayMagics(_Shell, Magics):
         finding = study.bisect(bound(args.program, names), self.level(args), passes_of(args.passes, names))
         if args.save and finding is not None:
             print(f"wrote {finding.save(args.save)}")
-        tell(args, str(finding or "every pass keeps the numbers"))
+        unwritten = f": {args.save} is not written" if args.save else ""
+        tell(args, str(finding or f"every pass keeps the numbers{unwritten}"))
         return self.give(args, finding)
 
     @takes(

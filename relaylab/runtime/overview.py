@@ -31,7 +31,8 @@ def overview(names: Sequence[str], plan: ExecutionPlan, relay: Callable[[str], s
         ).rstrip()
         for line in lines
     ]
-    work = f"{sum(s.flops for s in steps) / 1e9:.3f} GFLOP"
+    flops = sum(s.flops for s in steps)
+    work = f"{flops / 1e9:.3f} GFLOP" if flops >= 1e7 else f"{flops / 1e6:.3f} MFLOP"
     total = f"{counted(len(names), 'kernel')}, {counted(len(steps) * parts, 'call')}, {work}{of_parts(plan)}"
     return "\n".join([text[0], "-" * max(map(len, text)), *text[1:], "", total])
 

@@ -71,6 +71,8 @@ def test_single_rewrites(run, tmp_path):
 def test_bisect_profile_asm_run(run, program):
     assert run("bisect", program)[:2] == (0, "every pass keeps the numbers\n")
     assert json.loads(run("bisect", program, "--json")[1]) is None
+    assert run("bisect", program, "-o", "r.py")[1] == "every pass keeps the numbers: r.py is not written\n"
+    assert "help: write lists without blanks" in run("bisect", program, "-p", "FoldConstant,", "FuseOps")[2]
     assert "Duration (us)" in run("profile", program, "-n", "2")[1]
     assert "fused_add_nn_relu" in run("asm", program)[1]
     assert "max(" in run("asm", program, "relu", "--stage", "loop")[1]
@@ -216,3 +218,8 @@ def test_a_full_disk_is_a_message():
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "relaylab", "passes"], stdout=full, stderr=-1, text=True)
     assert done.returncode == 1 and done.stderr.startswith("error[cli.system]")
+
+
+def test_a_site_of_a_mistyped_network_is_refused_before_it_is_begun(run, tmp_path):
+    code, _, err = run("site", str(tmp_path / "out"), "--networks", "mlp,resnet9", "--lessons", "none")
+    assert code == 1 and "did you mean `resnet" in err and not (tmp_path / "out").exists()

@@ -209,6 +209,12 @@ def test_a_raising_pass_names_the_error(cell):
 
 def test_bisect_says_that_all_is_well(cell):
     assert "every pass keeps the numbers" in cell("%relay_bisect mod").out
+    assert "keeps the numbers: r.py is not written" in cell("%relay_bisect mod --save r.py").out
+
+
+def test_lists_may_have_blanks_after_their_commas(cell):
+    result = cell("%relay_passes mod --static -p FoldConstant, FuseOps")
+    assert [line.split()[0] for line in result.out.splitlines() if line] == ["FoldConstant", "FuseOps"]
 
 
 def test_a_cell_schedules_a_kernel(cell, ip):

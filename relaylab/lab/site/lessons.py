@@ -118,7 +118,10 @@ def executed(path: Path) -> list[Cell]:
     """The cells of a notebook with what they give, run in a folder that is thrown away."""
     made = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(made, timeout=TIME, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+        quiet = ["--log-level=ERROR"]  # kernels warn of what nobody who builds a site has chosen
+        NotebookClient(
+            made, timeout=TIME, kernel_name="python3", extra_arguments=quiet, resources={"metadata": {"path": folder}}
+        ).execute()
         text = json.dumps(made.cells)
         for own in (folder, str(Path(__file__).parents[3]), str(Path.home())):
             text = text.replace(f"{own}/", "")  # a page is sent to others
