@@ -96,6 +96,21 @@ def test_merged_by_a_trail():
     assert {n.title: n.role for n in d.sides[0].nodes if n.role} == {"tanh": "merged", "nn.relu": "merged"}
 
 
+def test_one_node_for_two_leaves_no_id_to_what_was_made_beside_it():
+    """The sum of variance and epsilon was said to be what the normalization had become, with another type."""
+    mod = relay.parse("""#[version = "0.0.5"]
+    def @main(%x: Tensor[(1, 4, 2, 2), float32], %g: Tensor[(4), float32], %m: Tensor[(4), float32]) {
+      %0 = nn.batch_norm(%x, %g, %g, %m, %m);
+      %1 = nn.dropout(%0.0);
+      nn.relu(%1.0)
+    }""")
+    history = run_pipeline(mod, [relay.transform.SimplifyInference()])
+    found = diff(history.source, history.mod, history).merged.nodes
+    assert not [n for n in found if n.role == "changed"]
+    (merged,) = [n for n in found if n.role == "merged"]
+    assert merged.title == "add" and {"nn.batch_norm.0", "nn.dropout.0"} <= {*merged.note[5:].split(", ")}
+
+
 def without_options(name: str) -> bool:
     """Whether a pass can be made without being told anything, and prints nothing."""
     try:

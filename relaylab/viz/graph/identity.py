@@ -73,12 +73,15 @@ class Identities:
         return dict(given)
 
     def _take_over(self, keys: Mapping[Hashable, str], given: dict[Hashable, str], taken: set[str]) -> None:
-        """What stands in the place of a node of the last picture gets its id; the nearer replacement first."""
+        """What stands in the place of a node of the last picture gets its id; the nearer replacement first.
+
+        The id of another node that it stands for as well goes to none: what was made beside it is something else.
+        """
         for old, name in reversed(self._last.items()):
             if name not in taken and isinstance(old, Expr):
                 new = self._replacement(old, keys)
-                if new is not None and new not in given:
-                    given[new] = name
+                if new is not None:
+                    given.setdefault(new, name)
                     taken.add(name)
 
     def _replacement(self, node: Expr, keys: Mapping[Hashable, str]) -> Expr | None:
