@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,10 +17,13 @@ from relaylab.support.errors import RelayValueError
 
 def lab_command(args: argparse.Namespace) -> int:
     """`relaylab lab`"""
-    root = Path(args.folder) if args.folder else notebooks()
-    if not root.is_dir():
-        raise RelayValueError(f"there is no folder {root}", code="cli.no-folder")
-    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", *args.rest])
+    shown = Path(args.folder) if args.folder else notebooks()
+    if not shown.is_dir():
+        raise RelayValueError(f"there is no folder {shown}", code="cli.no-folder")
+    root, rest = shown, args.rest
+    if shown == shipped() and (shown.parent / "docs").is_dir():  # lessons lead to pages of the documentation
+        root, rest = shown.parent, [f"--FileContentsManager.preferred_dir={shown.name}", *rest]
+    return subprocess.call([sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", *rest])
 
 
 def shipped() -> Path:
@@ -28,7 +33,10 @@ def shipped() -> Path:
 
 
 def notebooks() -> Path:
-    """The folder of notebooks: that of a checkout, or a copy of the ones that came with the package."""
+    """The folder of notebooks: that of a checkout, or a copy of the ones that came with the package.
+
+    The documentation does not come with the package: the copy has no links to it.
+    """
     here = Path(__file__).resolve().parents[1]
     if (here.parent / "notebooks").is_dir():
         return here.parent / "notebooks"
@@ -36,6 +44,8 @@ def notebooks() -> Path:
     if not target.exists():
         try:
             shutil.copytree(here / "_notebooks", target)
+            for path in target.rglob("*.ipynb"):
+                path.write_text(_without_links(path.read_text(encoding="utf-8"), "docs/"), encoding="utf-8")
         except OSError as error:
             why = error.strerror or "some files could not be written"
             raise RelayValueError(
@@ -44,6 +54,16 @@ def notebooks() -> Path:
                 help="change to a folder that you may write to, or name one: relaylab lab FOLDER",
             ) from None
     return target
+
+
+def _without_links(text: str, to: str) -> str:
+    """A notebook without the lines of its pages that have a link to a folder beside it."""
+    book = json.loads(text)
+    link = re.compile(rf"\]\((\.\./)+{to}")
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = [line for line in cell["source"] if not link.search(line)]
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
 COMMAND = Command(

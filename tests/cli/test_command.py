@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -253,6 +254,29 @@ def test_notebooks_that_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(notebooks.shutil, "copytree", refuse)
     with pytest.raises(RelayError, match="Permission denied"):
         notebooks.notebooks()
+
+
+def test_links_of_lessons_lead_to_the_documentation_or_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The notes lie outside of the folder of notebooks, where a server that has it as its root finds nothing."""
+    called: list[list[str]] = []
+    monkeypatch.setattr(notebooks.subprocess, "call", lambda command: called.append(command) or 0)
+    with pytest.raises(SystemExit):
+        main(["lab", "--no-browser"])
+    root = notebooks.shipped().parent
+    assert called[0][3:] == [
+        f"--ServerApp.root_dir={root}",
+        "--FileContentsManager.preferred_dir=notebooks",
+        "--no-browser",
+    ]
+
+    shutil.copytree(root / "notebooks", tmp_path / "relaylab" / "_notebooks")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(notebooks, "__file__", str(tmp_path / "relaylab" / "cli" / "notebooks.py"))
+    copied = [path.read_text(encoding="utf-8") for path in notebooks.notebooks().rglob("*.ipynb")]
+    assert len(copied) > 30 and not any("](../../" in text for text in copied)
+    assert sum("**Next: [" in text for text in copied) >= 11
 
 
 def test_the_reference_lists_every_command_with_its_arguments() -> None:
