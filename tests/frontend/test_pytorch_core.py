@@ -308,6 +308,31 @@ def test_widths_and_places_of_open_sizes(function) -> None:
         compare(run(mod, params, [x], "vm"), wanted(model, [x]), 1e-6)
 
 
+PARTS_OF_OPEN_SIZES = {
+    "slice": lambda x, i: torch.slice_scatter(x, x[:, 2:] * 2, 1, 1, -1), "computed slice": lambda x, i: torch.slice_scatter(x, x[:, x.shape[1] // 2 :], 1, x.shape[1] // 2),
+    "plane": lambda x, i: x.select_scatter(x[:, 0], 1, -1), "scatter": lambda x, i: x.scatter(2, i[1:, :-1], x), "numbers": lambda x, i: x.scatter(1, i[:, :1], 3.0),
+    "sums": lambda x, i: x.scatter_add(1, i, x), "means": lambda x, i: x.scatter_reduce(1, i[:, 1:], x, "mean"), "largest": lambda x, i: x.scatter_reduce(0, i % 2, x, "amax", include_self=False),
+    "products": lambda x, i: x.scatter(2, i, 2.0, reduce="multiply"), "planes": lambda x, i: x.index_reduce(1, i[0, :, 0], x, "amin"), "gather": lambda x, i: x.gather(2, i[1:, :-1]),
+    "put": lambda x, i: torch.put(x, i[0], x[0]), "masked": lambda x, i: x.masked_scatter(i > 1, x * 2), "chosen": lambda x, i: torch.masked_select(x, i[0, :, :1] > 0), "windows": lambda x, i: x.unfold(1, 2, 2),
+    "no windows": lambda x, i: x.unfold(1, 0, 3), "diagonal": lambda x, i: x.diagonal(-1, 1, 0), "own diagonal": lambda x, i: x.diagonal_scatter(x.diagonal(1, 1, 2) * 2, 1, 1, 2),
+    "rolled": lambda x, i: x.roll((1, -2), (0, 1)), "rolled flat": lambda x, i: x.roll(-5), "halves": lambda x, i: torch.cat(x.chunk(2, 1)[::-1], 1),
+}  # fmt: skip
+
+
+def test_parts_of_open_sizes() -> None:
+    def together(x, i):
+        return tuple(function(x, i) for function in PARTS_OF_OPEN_SIZES.values())
+
+    free, model = torch.export.Dim.DYNAMIC, Wrapped(together)
+    sizes = ({0: free, 1: free}, {0: free, 1: free})
+    mod, params = relay.frontend.from_pytorch(
+        program(model, r(3, 6, 4), ints(3, 6, 4, low=0, high=3), dynamic=(sizes,))
+    )
+    for b, n in ((2, 5), (5, 7)):
+        inputs = [r(b, n, 4, seed=n), ints(b, n, 4, low=0, high=3, seed=n)]
+        compare(run(mod, params, inputs, "vm"), wanted(model, inputs), 1e-6)
+
+
 def test_a_view_of_what_lies_otherwise_when_torch_has_taken_it_apart() -> None:
     def heads(x):
         q = x.view(*x.shape[:2], 2, 4).transpose(1, 2)

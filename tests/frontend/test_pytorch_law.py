@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from relaylab.frontend.pytorch import operators
-from relaylab.frontend.pytorch.table import IGNORED, TABLE, name_of, unsupported, way_on
+from relaylab.frontend.pytorch.table import TABLE, name_of, unsupported, way_on
 
 torch = pytest.importorskip("torch", reason="reads PyTorch models")
 
@@ -42,7 +42,7 @@ def core() -> set[str]:
 
 
 def test_every_core_operator_is_known_or_has_a_reason() -> None:
-    unknown = {name for name in core() if name not in TABLE and name not in IGNORED}
+    unknown = {name for name in core() if name not in TABLE}
     listed = [name for names in REASONS.values() for name in names]
     assert unknown == set(listed) and len(listed) == len(set(listed)) <= MOST
 

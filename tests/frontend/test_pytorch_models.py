@@ -151,3 +151,19 @@ def test_known_programs_are_taken_apart_by_operators(monkeypatch) -> None:
 @pytest.mark.parametrize("function", [_read_later, lambda y, x: (torch.einsum("nchw->nhwc", y), y.relu_())[0]])
 def test_what_a_view_reads_is_what_was_written(function) -> None:
     agree(_Writes(function), torch.randn(2, 3, 8, 8), tolerance=1e-5)
+
+
+def test_checks_compute_nothing() -> None:
+    def counted(x, many):
+        n = many.sum().item()
+        torch._check(n != 0)
+        return x * n
+
+    agree(Wrapped(counted), torch.randn(3), torch.tensor([1, 2]))
+
+
+def test_a_mistake_is_not_hidden_by_taking_the_program_apart_whole(monkeypatch) -> None:
+    exported = program(Wrapped(torch.sin), torch.randn(3))
+    monkeypatch.setattr("relaylab.frontend.pytorch.expansion._changes", lambda node: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        relay.frontend.from_pytorch(exported)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from relaylab.frontend.pytorch.table import IGNORED, TABLE, name_of
+from relaylab.frontend.pytorch.table import TABLE, name_of
 
 Fx = Any
 """A node, a module or an operator of torch.fx, or what it is given: torch need not be installed."""
@@ -34,6 +34,18 @@ _WHOLE = frozenset(
 """Operators that are the same as their parts: tracing them takes time and tells nothing."""
 
 
+def needed(graph: Fx) -> list[Any]:
+    """The nodes that say what a graph gives, changes or is given: checks that torch wrote into it compute nothing."""
+    from torch._ops import HigherOrderOperator
+
+    kept: set[Any] = set()
+    for node in reversed(graph.nodes):
+        runs = _changes(node) or isinstance(node.target, HigherOrderOperator)
+        if runs or node in kept or node.op in ("output", "placeholder"):
+            kept.update((node, *node.all_input_nodes))
+    return [n for n in graph.nodes if n in kept]
+
+
 class NotByParts(Exception):
     """The program has to be taken apart as a whole: it changes tensors, or has parts that are programs."""
 
@@ -50,7 +62,7 @@ class Expansion:
 
     def copy(self, module: Fx, values: dict[Any, Any], origin: Fx = None) -> Fx:
         """Copy the nodes of a module's graph behind those that are there; what it gives. `origin` is what it is of."""
-        for node in module.graph.nodes:
+        for node in needed(module.graph):
             if node.op == "output":
                 return self.torch.fx.node.map_arg(node.args[0], values.__getitem__)
             if node not in values:
@@ -85,9 +97,7 @@ class Expansion:
     def _stays(self, target: object) -> bool:
         """What torch takes apart is taken apart, as its parts are exact to the corners, but for a few."""
         name = name_of(target)
-        if self.known(name) or name in IGNORED:
-            return True
-        return name in TABLE and (name in _WHOLE or target not in self.table())
+        return self.known(name) or (name in TABLE and (name in _WHOLE or target not in self.table()))
 
     def _purely(self, node: Fx, values: dict[Any, Any]) -> Fx:
         """`relu_` as `relu`, where nothing reads what it writes into but through its result."""
@@ -161,12 +171,14 @@ class Expansion:
         sizes = getattr(mode.shape_env, "replacements", {})
         before = len(sizes)
         with mode, enable_python_dispatcher(), self.torch.no_grad():
-            traced = make_fx(pure, decomposition_table=self.table())(*given)
+            try:
+                traced = make_fx(pure, decomposition_table=self.table())(*given)
+            except Exception as error:  # torch raises what its parts raise
+                raise NotByParts from error
         if len(sizes) > before:  # an open size was taken for a number
             raise NotByParts
-        traced.graph.eliminate_dead_code()
-        calls = [n for n in traced.graph.nodes if n.op == "call_function"]
-        strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE or w in IGNORED)]
+        calls = [n for n in needed(traced.graph) if n.op == "call_function"]
+        strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE)]
         if strange or any(_changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
             raise NotByParts
         return None if [n.target for n in calls] == [target] else traced

@@ -38,6 +38,14 @@ class TorchGraph(Graph):
             return found
         return op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
 
+    def all_sizes(self, x: Expr) -> list[int | Expr]:
+        """The extents of all axes."""
+        return [self.size(x, k) for k in range(self.rank(x))]
+
+    def counted(self, many: int | Expr) -> Expr:
+        """The numbers from 0 on."""
+        return Constant(np.arange(many)) if isinstance(many, int) else op.arange(many, dtype="int64")
+
     def extent(self, x: Expr, axis: int) -> int:
         """The extent of an axis, which must be known."""
         found = self.dims(x)[axis]

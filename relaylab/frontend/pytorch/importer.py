@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relaylab.frontend.pytorch.expansion import Expansion
+from relaylab.frontend.pytorch.expansion import Expansion, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, dtype_of, type_of
-from relaylab.frontend.pytorch.table import IGNORED, TABLE, Convert, name_of, spellings, unsupported
+from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayValueError
@@ -42,7 +42,7 @@ class TorchImporter:
         self, program: ExportedProgram, friendly: bool, custom: Mapping[str, Convert], parts: Expansion | None = None
     ):
         self.program, self.friendly, self.custom = program, friendly, custom
-        self.nodes: list[Any] = list((parts or program).graph.nodes)
+        self.nodes: list[Any] = needed((parts or program).graph)
         self.held: Mapping[str, Any] = parts.held if parts else {}
         self.g = TorchGraph()
         self.values: dict[str, Any] = {}
@@ -53,7 +53,7 @@ class TorchImporter:
         for node in self.nodes:
             if node.op == "call_function":
                 name = name_of(node.target)
-                if name not in TABLE and name not in IGNORED and self._custom(name) is None:
+                if name not in TABLE and self._custom(name) is None:
                     missing.setdefault(name, AtenNode(node, name).place)
         if missing:
             raise unsupported(missing)
@@ -123,8 +123,6 @@ class TorchImporter:
 
     def _node(self, node: Node) -> None:
         name = name_of(node.target)
-        if name in IGNORED:
-            return
         here = AtenNode(node, name)
         try:
             args = [self._argument(a) for a in node.args]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from relaylab.frontend.pytorch.expansion import Expansion, Fx
+from relaylab.frontend.pytorch.expansion import Expansion, Fx, NotByParts
 from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
 from relaylab.frontend.pytorch.table import name_of, spellings
 from relaylab.ir import AnyDim, TensorType
@@ -94,14 +94,16 @@ def exported(model: object, infos: Sequence[Any] | None, default: str) -> tuple[
 def expanded(program: ExportedProgram, custom: Collection[str]) -> tuple[ExportedProgram, Expansion | None]:
     """The program, and its graph of operators that have a converter, or are `custom`: by parts, or decomposed whole."""
     torch = load_torch()
+    graphs = [m.graph.nodes for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+    calls = (n.target for nodes in graphs for n in nodes if n.op == "call_function")
+    if custom and not {word for target in calls for word in spellings(name_of(target))}.issuperset(custom):
+        return _decomposed(torch, program), None  # others may be parts of those that are there
     parts = Expansion(torch, lambda name: any(word in custom for word in spellings(name)), _pieces)
     try:
         parts.graph.output(parts.copy(program.graph_module, {}))
-        parts.graph.eliminate_dead_code()
-    except Exception:  # what cannot go by parts, for whatever reason, is torch's, as a whole
+    except NotByParts:
         return _decomposed(torch, program), None
-    met = {word for n in parts.graph.nodes if n.op == "call_function" for word in spellings(name_of(n.target))}
-    return (program, parts) if met.issuperset(custom) else (_decomposed(torch, program), None)
+    return program, parts
 
 
 @cache

@@ -14,12 +14,6 @@ Convert = Callable[..., Any]
 TABLE: dict[str, Convert] = {}
 """The overload's name, such as `add.Tensor`: its converter. Python's own functions are `operator.add`."""
 
-IGNORED = frozenset(
-    f"{name}.default"
-    for name in ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size")
-) | {"_assert_async.msg"}
-"""Checks that torch wrote into the program; they compute nothing."""
-
 _TRAINING = "the model is in training mode: model.eval()"
 _RANDOM = "random numbers are not drawn in imported programs: make them an input"
 _CONTROL = "control flow is not imported; torch.where chooses values"

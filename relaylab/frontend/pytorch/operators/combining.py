@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph, chosen
 from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.operators.create import filled
+from relaylab.frontend.pytorch.operators.indexing import covering
 from relaylab.frontend.pytorch.operators.pointwise import is_float
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
@@ -33,16 +37,13 @@ def _combined(
     if not g.rank(x):
         line, places, updates = (op.expand_dims(v, 0) for v in (x, index, source))
         return op.squeeze(_combined(g, node, line, 0, places, updates, reduce, include_self), axis=[0])
-    shape, mode, axis = g.shape(index), MODES[reduce], g.axis(dim, g.rank(x))
-    if 0 in shape:
+    mode, axis, index = MODES[reduce], g.axis(dim, g.rank(x)), g.to(index, "int64")
+    if 0 in g.dims(index):
         return x
-    if g.shape(source) != shape:
-        source = op.strided_slice(source, [0] * len(shape), shape, [1] * len(shape))
-    grid: list[Expr] = [Constant(a.astype("int64")) for a in np.indices(shape)]
-    grid[axis] = g.to(index, "int64")
+    source, sizes = covering(g, source, index), g.all_sizes(index)
+    grid = [index if a == axis else _along(g, sizes, a) for a in range(g.rank(x))]
     places = op.concatenate([op.expand_dims(a, 0) for a in grid], axis=0)
-    ones = op.full(g.const(1, "int64"), shape, "int64")
-    count = op.scatter_nd(op.full(g.const(0, "int64"), g.shape(x), "int64"), places, ones, "add")
+    count = op.scatter_nd(op.zeros(g.sizes(g.all_sizes(x)), "int64"), places, op.ones_like(index), "add")
     hit = op.greater(count, g.const(0, "int64"))
     start = x if include_self else op.where(hit, _neutral(g, x, mode), x)
     out = op.scatter_nd(start, places, source, mode)
@@ -50,6 +51,12 @@ def _combined(
         return out
     taps = op.maximum(op.add(count, g.const(int(include_self), "int64")), g.const(1, "int64"))
     return (op.divide if is_float(g.dtype(x)) else op.floor_divide)(out, g.to(taps, g.dtype(x)))
+
+
+def _along(g: TorchGraph, sizes: Sequence[int | Expr], axis: int) -> Expr:
+    """Where along an axis each element of a tensor is."""
+    line = op.expand_dims(g.counted(sizes[axis]), 1, len(sizes) - axis - 1)
+    return op.broadcast_to(line, g.sizes(sizes))
 
 
 @converts("scatter_reduce.two")
@@ -70,7 +77,7 @@ def scatter_with(
 def scatter_value_with(
     g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, value: float, reduce: str = "add"
 ) -> Expr:
-    source = op.full(g.const(value, x), g.shape(index), g.dtype(x))
+    source = filled(g, node, g.all_sizes(index), value)
     return _combined(g, node, x, dim, index, source, reduce, True)
 
 
@@ -79,10 +86,9 @@ def index_reduce(
     g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool = True
 ) -> Expr:
     """One index for a whole plane of the source."""
-    rank = g.rank(x)
-    axis, shape = g.axis(dim, rank), g.shape(source)
-    line = op.reshape(index, [shape[axis] if a == axis else 1 for a in range(rank)])
-    return _combined(g, node, x, dim, op.broadcast_to(line, shape), source, reduce, include_self)
+    line = op.expand_dims(index, 1, g.rank(x) - g.axis(dim, g.rank(x)) - 1)
+    wide = g.refined(op.broadcast_to(line, g.sizes(g.all_sizes(source))), g.dims(source))
+    return _combined(g, node, x, dim, wide, source, reduce, include_self)
 
 
 @converts("put")
@@ -90,16 +96,17 @@ def put(g: TorchGraph, node: AtenNode, x: Expr, index: Expr, source: Expr, accum
     """Places are counted in the flattened tensor."""
     flat, places = op.reshape(x, (-1,)), op.reshape(g.to(index, "int64"), (1, -1))
     mode = "add" if accumulate else "update"
-    return op.reshape(op.scatter_nd(flat, places, op.reshape(source, (-1,)), mode), g.shape(x))
+    return op.reshape(op.scatter_nd(flat, places, op.reshape(source, (-1,)), mode), g.sizes(g.all_sizes(x)))
 
 
 @converts("masked_scatter")
 def masked_scatter(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr, source: Expr) -> Expr:
     """Where the mask is true, the next element of the source."""
-    mask = op.broadcast_to(mask, g.shape(x))
+    shape = g.sizes(g.all_sizes(x))
+    mask = op.broadcast_to(mask, shape)
     nth = op.cumsum(op.cast(op.reshape(mask, (-1,)), "int64"), axis=0, dtype="int64")
     nth = op.maximum(op.subtract(nth, g.const(1, "int64")), g.const(0, "int64"))
-    taken = op.take(op.reshape(source, (-1,)), op.reshape(nth, g.shape(x)), axis=0)
+    taken = op.take(op.reshape(source, (-1,)), op.reshape(nth, shape), axis=0)
     return op.where(mask, taken, x)
 
 
@@ -111,9 +118,8 @@ def nonzero(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
 
 @converts("masked_select")
 def masked_select(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr) -> Expr:
-    if g.dims(mask) != g.dims(x):
-        shape = np.broadcast_shapes(g.shape(x), g.shape(mask))
-        x, mask = op.broadcast_to(x, shape), op.broadcast_to(mask, shape)
+    if node.sizes_of() != node.sizes_of(1):
+        x, mask = op.where(mask, x, x), op.logical_or(mask, op.cast(op.zeros_like(x), "bool"))
     places = op.squeeze(op.argwhere(op.reshape(mask, (-1,))), axis=[1])
     return op.take(op.reshape(x, (-1,)), places, axis=0)
 

@@ -40,7 +40,7 @@ def ones(g: TorchGraph, node: AtenNode, *given: object, dtype: object = None) ->
 
 @converts("full_like")
 def full_like(g: TorchGraph, node: AtenNode, x: Expr, value: Operand, dtype: object = None) -> Expr:
-    return filled(g, node, [g.size(x, k) for k in range(g.rank(x))], value)
+    return filled(g, node, g.all_sizes(x), value)
 
 
 @converts("zeros_like", "empty_like")

@@ -9,6 +9,8 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph, chosen
 from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.operators.create import filled
+from relaylab.frontend.pytorch.operators.shapes import cut, select
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
 from relaylab.op import image
@@ -126,22 +128,25 @@ def gather(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, sparse
     rank = g.rank(x)
     if not rank:
         return x
-    axis, dims = g.axis(dim, rank), g.dims(index)
-    for a in range(rank):
-        if a != axis and isinstance(dims[a], int) and dims[a] != g.dims(x)[a]:
-            x = op.strided_slice(x, [0], [dims[a]], [1], axes=[a])
+    axis = g.axis(dim, rank)
+    for a, (n, m) in enumerate(zip(node.sizes_of(), node.sizes_of(2))):
+        if a != axis and n != m:
+            x = cut(g, node, x, a, 0, g.size(index, a))
     return op.gather(x, axis, index)
 
 
-def _covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
+def covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
     """The part of the source that has as many elements as the indices."""
-    shape = g.shape(index)
-    return source if g.shape(source) == shape else op.strided_slice(source, [0] * len(shape), shape, [1] * len(shape))
+    dims, rank = g.dims(index), g.rank(index)
+    if not rank or (g.dims(source) == dims and g.is_static(index)):
+        return source
+    part = op.strided_slice(source, g.sizes([0] * rank), g.sizes(g.all_sizes(index)), g.sizes([1] * rank))
+    return g.refined(part, dims)
 
 
 @converts("scatter.src")
 def scatter(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
-    return _scattered(g, op.scatter, x, dim, index, _covering(g, source, index))
+    return _scattered(g, op.scatter, x, dim, index, covering(g, source, index))
 
 
 def _scattered(
@@ -156,13 +161,12 @@ def _scattered(
 
 @converts("scatter.value")
 def scatter_value(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, value: float) -> Expr:
-    source = op.full(g.const(value, x), g.shape(index), g.dtype(x))
-    return _scattered(g, op.scatter, x, dim, index, source)
+    return _scattered(g, op.scatter, x, dim, index, filled(g, node, g.all_sizes(index), value))
 
 
 @converts("scatter_add")
 def scatter_add(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr) -> Expr:
-    return _scattered(g, op.scatter_add, x, dim, index, _covering(g, source, index))
+    return _scattered(g, op.scatter_add, x, dim, index, covering(g, source, index))
 
 
 @converts("slice_scatter")
@@ -176,28 +180,23 @@ def slice_scatter(
     end: Operand | None = None,
     step: int = 1,
 ) -> Expr:
-    axis, shape = g.axis(dim, g.rank(x)), g.shape(x)
-    if isinstance(start, Expr) or isinstance(end, Expr):
-        raise node.error("the part that is written must be known", "import.dynamic", g.remedy)
-    at = np.arange(*slice(start, end, step).indices(shape[axis]))
-    return _written(g, x, axis, at, source)
+    at = cut(g, node, g.counted(g.size(x, dim)), 0, start, end, step)
+    return written(g, x, g.axis(dim, g.rank(x)), at, source)
 
 
 @converts("select_scatter")
-def select_scatter(g: TorchGraph, node: AtenNode, x: Expr, source: Expr, dim: int, index: int) -> Expr:
+def select_scatter(g: TorchGraph, node: AtenNode, x: Expr, source: Expr, dim: int, index: Operand) -> Expr:
     axis = g.axis(dim, g.rank(x))
-    return _written(g, x, axis, np.array([index % g.shape(x)[axis]]), op.expand_dims(source, axis))
+    at = op.expand_dims(select(g, node, g.counted(g.size(x, axis)), 0, index), 0)
+    return written(g, x, axis, at, op.expand_dims(source, axis))
 
 
-def _written(g: TorchGraph, x: Expr, axis: int, at: np.ndarray, source: Expr) -> Expr:
+def written(g: TorchGraph, x: Expr, axis: int, at: Expr, source: Expr) -> Expr:
     """`x` with the planes `at` of an axis replaced: old and new ones side by side, and one taken of each."""
-    shape = g.shape(x)
-    places = np.arange(shape[axis])
-    places[at] = shape[axis] + np.arange(len(at))
-    target = [len(at) if a == axis else n for a, n in enumerate(shape)]
-    source = g.to(source, g.dtype(x))
-    source = source if list(g.dims(source)) == target else op.broadcast_to(source, target)
-    return op.take(op.concatenate([x, source], axis=axis), Constant(places.astype("int64")), axis=axis)
+    extent, at = g.size(x, axis), g.settle(at)
+    new = op.add(g.counted(g.size(at, 0)), g.to(extent, "int64"))
+    both = op.concatenate([x, g.to(source, g.dtype(x))], axis=axis)
+    return op.take(both, op.scatter(g.counted(extent), at, new, 0), axis=axis)
 
 
 @converts("topk")

@@ -301,5 +301,5 @@ def clamp_max(g: TorchGraph, node: AtenNode, x: Expr, high: Operand) -> Expr:
 def copied(g: TorchGraph, node: AtenNode, x: Expr, *other: Expr, dtype: object = None) -> Expr:
     """A tensor in the data type of the result; `copy` takes the values of its second argument."""
     if node.name.startswith("copy") and other:
-        return op.broadcast_to(g.to(other[0], node.dtype), g.sizes([g.size(x, k) for k in range(g.rank(x))]))
+        return op.broadcast_to(g.to(other[0], node.dtype), g.sizes(g.all_sizes(x)))
     return g.to(x, node.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,9 +119,12 @@ def split_with_sizes(g: TorchGraph, node: AtenNode, x: Expr, sizes: Sequence[int
 def split(g: TorchGraph, node: AtenNode, x: Expr, size: int, dim: int = 0) -> list[Expr]:
     axis = g.axis(dim, g.rank(x))
     n = g.dims(x)[axis]
-    if isinstance(n, AnyDim) or not isinstance(size, int):
+    if isinstance(n, int) and isinstance(size, int):
+        return split_with_sizes(g, node, x, [min(size, n - k) for k in range(0, n, size)] or [0], dim)
+    if not isinstance(node.value, (list, tuple)):
         raise node.error("the number of parts must be known", "import.dynamic", g.remedy)
-    return split_with_sizes(g, node, x, [min(size, n - k) for k in range(0, n, size)] or [0], dim)
+    ends = [op.multiply(g.to(size, "int64"), g.const(k, "int64")) for k in range(len(node.value) + 1)]
+    return [cut(g, node, x, dim, *part) for part in pairwise(ends)]
 
 
 @converts("unbind.int")
@@ -153,10 +157,14 @@ def flip(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int]) -> Expr:
 @converts("roll")
 def roll(g: TorchGraph, node: AtenNode, x: Expr, shifts: Sequence[int], dims: Sequence[int] = ()) -> Expr:
     if not dims:
-        return op.reshape(roll(g, node, op.reshape(x, (-1,)), shifts, [0]), g.shape(x))
+        return op.reshape(roll(g, node, op.reshape(x, (-1,)), shifts, [0]), g.sizes(g.all_sizes(x)))
     for shift, axis in zip(shifts, g.axes(dims, g.rank(x))):
-        n = g.shape(x)[axis]
-        at = -shift % n
+        n = g.size(x, axis)
+        if isinstance(n, Expr):
+            places = op.floor_mod(op.subtract(g.counted(n), g.const(shift, "int64")), n)
+            x = op.take(x, places, axis=axis)
+            continue
+        at = -shift % n if n else 0
         if at:
             x = op.concatenate(
                 [op.strided_slice(x, [at], [n], [1], axes=[axis]), op.strided_slice(x, [0], [at], [1], axes=[axis])],

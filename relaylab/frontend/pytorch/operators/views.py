@@ -13,20 +13,23 @@ from relaylab.frontend.onnx.node import LARGEST
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, size_of
 from relaylab.frontend.pytorch.operators.create import filled
+from relaylab.frontend.pytorch.operators.indexing import written
 from relaylab.frontend.pytorch.operators.shapes import cut, unbind
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
 
-def _diagonal_places(g: TorchGraph, x: Expr, offset: int, dim1: int, dim2: int) -> tuple[list[int], np.ndarray]:
+def _diagonal_places(g: TorchGraph, x: Expr, offset: int, dim1: int, dim2: int) -> tuple[list[int], Expr]:
     """The order of axes with the two of the planes last, and where the diagonal is in a flattened plane."""
     rank = g.rank(x)
     first, second = g.axes([dim1, dim2], rank)
-    rows, columns = g.extent(x, first), g.extent(x, second)
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    places = (max(-offset, 0) + np.arange(count)) * columns + max(offset, 0) + np.arange(count)
-    return [*(a for a in range(rank) if a not in (first, second)), first, second], places.astype("int64")
+    rows, columns = (g.to(g.size(x, a), "int64") for a in (first, second))
+    down, right = (g.const(max(v, 0), "int64") for v in (-offset, offset))
+    count = op.minimum(op.subtract(rows, down), op.subtract(columns, right))
+    steps = op.arange(g.const(0, "int64"), op.maximum(count, g.const(0, "int64")), dtype="int64")
+    places = op.add(op.multiply(op.add(steps, down), columns), op.add(steps, right))
+    return [*(a for a in range(rank) if a not in (first, second)), first, second], places
 
 
 @converts("diagonal", "diagonal_copy")
@@ -34,23 +37,18 @@ def diagonal(g: TorchGraph, node: AtenNode, x: Expr, offset: int = 0, dim1: int 
     """It is the last axis of the result."""
     order, places = _diagonal_places(g, x, offset, dim1, dim2)
     flat = op.reshape(op.transpose(x, order), (*[0] * (len(order) - 2), -3))
-    return op.take(flat, Constant(places), axis=len(order) - 2)
+    return op.take(flat, places, axis=len(order) - 2)
 
 
 @converts("diagonal_scatter")
 def diagonal_scatter(
     g: TorchGraph, node: AtenNode, x: Expr, source: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Expr:
-    """The planes with their diagonal replaced: both side by side, and one element taken of each."""
     order, places = _diagonal_places(g, x, offset, dim1, dim2)
-    outer, extents = len(order) - 2, [g.extent(x, a) for a in order[-2:]]
-    chosen = np.arange(math.prod(extents))
-    chosen[places] = len(chosen) + np.arange(len(places))
-    flat = op.reshape(op.transpose(x, order), (*[0] * outer, -3))
-    joined = op.concatenate([flat, g.to(source, g.dtype(x))], axis=outer)
-    taken = op.take(joined, Constant(chosen.astype("int64")), axis=outer)
-    out = op.reshape(taken, (*[0] * outer, -4, *extents))
-    return op.transpose(out, [order.index(a) for a in range(len(order))])
+    planes = op.transpose(x, order)
+    flat = op.reshape(planes, (*[0] * (len(order) - 2), -3))
+    out = written(g, flat, len(order) - 2, places, source)
+    return op.transpose(op.reshape(out, g.sizes(g.all_sizes(planes))), [order.index(a) for a in range(len(order))])
 
 
 @converts("unfold", "unfold_copy")
@@ -60,9 +58,10 @@ def unfold(g: TorchGraph, node: AtenNode, x: Expr, dim: int, size: int, step: in
     if not rank:
         return op.reshape(x, node.sizes)
     axis = g.axis(dim, rank)
-    count = (g.extent(x, axis) - size) // step + 1
-    places = np.arange(count)[:, None] * step + np.arange(size)
-    out = op.take(x, Constant(places.astype("int64")), axis=axis)
+    last = op.add(g.to(g.size(x, axis), "int64"), g.const(1 - size, "int64"))
+    starts = op.arange(g.const(0, last), last, g.const(step, last), dtype="int64")
+    places = op.add(op.expand_dims(starts, 1), g.counted(size))
+    out = op.take(x, places, axis=axis)
     return op.transpose(out, [a for a in range(rank + 1) if a != axis + 1] + [axis + 1])
 
 
@@ -154,7 +153,7 @@ def triu_indices(g: TorchGraph, node: AtenNode, rows: int, columns: int, offset:
 
 @converts("fill.Scalar", "fill.Tensor")
 def fill(g: TorchGraph, node: AtenNode, x: Expr, value: Operand) -> Expr:
-    return filled(g, node, [g.size(x, k) for k in range(g.rank(x))], value)
+    return filled(g, node, g.all_sizes(x), value)
 
 
 @converts("empty_strided", "new_empty_strided")
