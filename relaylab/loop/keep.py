@@ -18,13 +18,20 @@ EXPENSIVE = 10  # in units of an addition
 
 
 def repeated_value(
-    roots: Sequence[ScalarExpr], depends: Dependence, available: frozenset[Axis], following: Axis
+    roots: Sequence[ScalarExpr],
+    depends: Dependence,
+    available: frozenset[Axis],
+    following: Axis,
+    most: int | None = ROW,
 ) -> ScalarExpr | None:
-    """The largest expensive value that changes further in, but not along the axis of the loop that follows."""
+    """The largest expensive value that changes further in, but not along the axis of the loop that follows.
+
+    It has `most` elements, or however many.
+    """
     guarded = set[int]().union(*(guarded_only(r) for r in roots))
     for value in reversed(list(post_order(*roots))):
         changing = depends(value) - available
-        if not changing or following in changing or math.prod(a.extent for a in changing) > ROW:
+        if not changing or following in changing or (most and math.prod(a.extent for a in changing) > most):
             continue
         whole = not any(isinstance(n, Reduce) for n in post_order(value))
         if whole and id(value) not in guarded and weight(value) >= EXPENSIVE:
@@ -32,19 +39,32 @@ def repeated_value(
     return None
 
 
-def kept(
-    value: ScalarExpr, axes: Sequence[Axis], simplifier: Simplifier, scratch: list[Tensor]
-) -> tuple[Statement, ScalarExpr]:
-    """The loops that store `value` over the box of `axes` in a new scratch buffer, and its element at `axes`."""
-    row = Tensor(f"row{len(scratch)}", (math.prod(a.extent for a in axes),), value.dtype)
-    scratch.append(row)
-    own = [Axis(a.name, a.extent) for a in axes]
-    strides = dense_strides([a.extent for a in axes])
-    place, element = (simplifier(address(tuple(at), strides)) for at in (own, axes))
-    body: Statement = Store(row, place, simplifier(substitute(value, dict(zip(axes, own)))))
-    for axis in reversed(own):
-        body = For(axis, "vectorized" if axis is own[-1] else "serial", (body,))
-    return body, simplifier.intern(Load(row, (element,)))
+class KeptRows:
+    """Values that are kept, and the loops that store them in new scratch buffers: one for all over the same axes."""
+
+    def __init__(self, simplifier: Simplifier, scratch: list[Tensor]):
+        self.simplifier, self.scratch = simplifier, scratch
+        self._stores: dict[tuple[Axis, ...], tuple[tuple[Axis, ...], list[Statement]]] = {}
+
+    def keep(self, value: ScalarExpr, axes: Sequence[Axis]) -> ScalarExpr:
+        """The element at `axes` of what is stored of `value`."""
+        row = Tensor(f"row{len(self.scratch)}", (math.prod(a.extent for a in axes),), value.dtype)
+        self.scratch.append(row)
+        own, stores = self._stores.setdefault(tuple(axes), (tuple(Axis(a.name, a.extent) for a in axes), []))
+        strides = dense_strides([a.extent for a in axes])
+        place, element = (self.simplifier(address(tuple(at), strides)) for at in (own, axes))
+        stores.append(Store(row, place, self.simplifier(substitute(value, dict(zip(axes, own))))))
+        return self.simplifier.intern(Load(row, (element,)))
+
+    def loops(self) -> list[Statement]:
+        """The loops, the axis of each that was given last innermost and vectorised."""
+        found: list[Statement] = []
+        for own, stores in self._stores.values():
+            body = tuple(stores)
+            for axis in reversed(own):
+                body = (For(axis, "vectorized" if axis is own[-1] else "serial", body),)
+            found += body
+        return found
 
 
 def shared_row(

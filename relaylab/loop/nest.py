@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from relaylab.loop.dependence import Dependence
@@ -29,7 +29,7 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
-from relaylab.loop.keep import EXPENSIVE, kept, repeated_value, shared_row
+from relaylab.loop.keep import EXPENSIVE, KeptRows, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
 from relaylab.loop.region import StoreRegion, substitute
 from relaylab.loop.simplify import Simplifier
@@ -40,6 +40,8 @@ GRAIN = 4096
 FEW_ITEMS = 8
 INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved from vectors along the next one
 SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
+LEAST_TURNS = 3  # of a loop for which what it does not change is kept
+ROW_BLOCK = 1024  # the most elements of a row that is kept where the whole is divided among work items
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
 Roots = tuple[ScalarExpr, ...]
@@ -61,13 +63,13 @@ def plain_nest(region: StoreRegion, simplifier: Simplifier) -> LoopNest:
 
 def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     """The region with its axes in loop order and an axis of work items first."""
-    order = list(loop_order(region, simplifier))
+    region, order, around = _with_rows(region, list(loop_order(region, simplifier)), simplifier)
     shared = _shared_by_reductions(region)
     if not order or (shared is not None and order[0] not in shared):
         return StoreRegion((Axis("p", 1), *order), region.stores)
     strides = strides_of(region, simplifier)
     innermost = min(order, key=lambda a: abs(strides.get(a, 1)))
-    fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared)
+    fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared) and around != 1
     if fusable and all(a.size is None for a in order[:2]) and order[0].extent < FEW_ITEMS:
         outer, inner = order[0], order[1]
         items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
@@ -75,6 +77,34 @@ def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
         region = region.map(lambda e: simplifier(substitute(e, values)))
         order = [items, *order[2:]]
     return StoreRegion(tuple(order), region.stores)
+
+
+def _with_rows(
+    region: StoreRegion, order: list[Axis], simplifier: Simplifier
+) -> tuple[StoreRegion, list[Axis], int]:
+    """The region, and its axes so that loops which do not change an expensive value have those that do around them, and
+    how many those are.
+
+    Of the innermost axis a block goes outside: a work item computes a row of such values for all turns in between.
+    """
+    *outer, vector = order or [Axis("p", 1)]
+    if any(a.size is not None for a in order) or _shared_by_reductions(region) is not None:
+        return region, order, 0
+    depends = Dependence()
+    values = (repeated_value(region.roots, depends, frozenset(), a, None) for a in outer if a.extent >= LEAST_TURNS)
+    changing = next((depends(v) for v in values if v is not None), frozenset())
+    if vector not in changing:
+        return region, order, 0
+    around = [a for a in outer if a in changing]
+    if not around:
+        limit = max(LANES, min(ROW_BLOCK, vector.extent // FEW_ITEMS))
+        size = max((n for n in range(LANES, limit + 1) if vector.extent % n == 0), default=vector.extent)
+        if size > ROW_BLOCK:
+            return region, order, 0
+        region = _split(replace(region, axes=tuple(order)), vector, size, simplifier)
+        *_, block, vector = region.axes
+        around = [block]
+    return region, [*around, *(a for a in outer if a not in changing), vector], len(around)
 
 
 def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
@@ -237,15 +267,14 @@ class _Builder:
 
     def _keep(self, roots: Roots, available: frozenset[Axis], following: Axis) -> tuple[list[Statement], Roots]:
         """Scratch for what the loop over `following` would compute again at each of its turns."""
-        body: list[Statement] = []
+        rows = KeptRows(self.simplifier, self.scratch)
         while (value := repeated_value(roots, self.depends, available, following)) is not None:
             own = self.depends(value) - available
             changing = [n for n in post_order(value) if isinstance(n, Axis) and n in own]  # sets have no order
             ranks = {a: (contiguity(self.simplifier, [value], a), a.extent) for a in changing}
-            fill, element = kept(value, sorted(changing, key=ranks.__getitem__), self.simplifier, self.scratch)
-            body.append(fill)
+            element = rows.keep(value, sorted(changing, key=ranks.__getitem__))
             roots = tuple(self.simplifier(r, {value: element}) for r in roots)
-        return body, roots
+        return rows.loops(), roots
 
     def _hoist(self, roots: Roots, available: frozenset[Axis]) -> tuple[list[Statement], Roots]:
         """Registers for the largest values that the loops further in do not change."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.builder import b as scalar_builder
+from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -119,17 +120,17 @@ class grid_sample(Injective):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, grid: Readable) -> Element:
         n, c, *cell = i
-        rank = len(cell)
-        taps = []
+        rank, taps, wide = len(cell), [], compute_dtype(out.dtype) if is_float(out.dtype) else "float64"
         for d in range(rank):
             g = b.cast(grid(n, rank - 1 - d, *cell), "float64")
-            taps.append(self.taps(b, g, int(data.shape[2 + d])))
+            found = self.taps(b, g, int(data.shape[2 + d]))
+            taps.append([(at, b.cast(weight, wide)) for at, weight in found])
 
         def read(*at: Element) -> Element:
             extents = [int(m) for m in data.shape[2:]]
             inside = b.all_of(*(c for k, m in zip(at, extents) for c in (k >= 0.0, k <= m - 1.0)))
             index = [b.clamp_index(b.cast(k, "int64"), m) for k, m in zip(at, extents)]
-            value = b.cast(data(n, c, *index), "float64")
+            value = b.cast(data(n, c, *index), wide)
             return b.select(inside, value, 0.0) if self.padding_mode == "zeros" else value
 
         return b.cast(blend(read, taps), out.dtype)
