@@ -12,6 +12,7 @@ import pytest
 
 from relaylab import relay, study
 from relaylab.cli import main
+from relaylab.frontend.told_sizes import OpenSizeWarning
 from relaylab.study.compilers import inductor, xla
 from relaylab.study.compilers.inductor import FILE
 from relaylab.support.errors import RelayError
@@ -189,7 +190,20 @@ def test_the_command_compares(onnx, tmp_path, capsys):
     data = json.loads(capsys.readouterr().out)
     assert done.value.code == 0 and (tmp_path / "k.svg").exists()
     assert ["Conv_0", "BatchNormalization_1", "Relu_2"] in data["kernels"]["relaylab"]
-    assert sum(data["fused by relaylab only"].values()) == 5
+    assert sum(data["fused by relaylab only"].values()) == 4
+    assert ["GlobalAveragePool_6"] in data["kernels"]["relaylab"], "its layout is undone in the kernel of the reshape"
+
+
+def test_sizes_that_a_model_leaves_open_are_told_behind_its_name(onnx, tmp_path):
+    helper = onnx.helper
+    nodes = [helper.make_node("Exp", ["x"], ["e"], name="e"), helper.make_node("Relu", ["e"], ["y"], name="r")]
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, ["batch", 4]) for n in "xy")
+    path = tmp_path / "open.onnx"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), path)
+    told = study.compare_compilers(f"{path}:batch=3", path)
+    assert [k.members for k in told.a.kernels] == [("e", "r")]
+    with pytest.warns(OpenSizeWarning, match=re.escape(f"`{path}:batch=…` says more")):
+        study.compare_compilers(path, path)
 
 
 def test_onnxruntime_live(onnx):

@@ -74,14 +74,21 @@ def _calls(pipeline: Pipeline) -> list[Call]:
 
 
 def ours(pipeline: Pipeline, program: SourceProgram, named: Namer) -> Compiled:
-    """The kernels at the end of a pipeline, each with the operations that its calls were made from."""
+    """The kernels at the end of a pipeline, each with the operations that its calls were made from.
+
+    What only moves the result of an operation into another layout does not compute it.
+    """
     kernels: list[FusedKernel] = []
     history, order = pipeline.history, {o.name: k for k, o in enumerate(program.operations)}
-    for function in nodes_of(pipeline.modules[-1]):
-        if not isinstance(function, Function) or not function.is_primitive:
-            continue
-        calls = [n for n in walk([function.body]) if isinstance(n, Call)]
-        members = {named(made) for call in calls for made in history.parents(call)} & order.keys()
+    inside = {
+        function: [n for n in walk([function.body]) if isinstance(n, Call)]
+        for function in nodes_of(pipeline.modules[-1])
+        if isinstance(function, Function) and function.is_primitive
+    }
+    made = {c: {named(old) for old in history.parents(c)} & order.keys() for calls in inside.values() for c in calls}
+    computed = {name for call, names in made.items() if _title(call) != "layout_transform" for name in names}
+    for calls in inside.values():
+        members = {n for c in calls for n in made[c] if _title(c) != "layout_transform" or n not in computed}
         kernels.append(FusedKernel("+".join(_title(c) for c in calls), tuple(sorted(members, key=order.__getitem__))))
     return Compiled("relaylab", tuple(kernels))
 

@@ -15,7 +15,7 @@ from relaylab import viz
 from relaylab.frontend import to_onnx
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.onnx.model import read_model
-from relaylab.frontend.told_sizes import filled
+from relaylab.frontend.told_sizes import Told, filled, split_sizes
 from relaylab.study.compilers import inductor, onnxruntime, xla
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
 from relaylab.study.compilers.sources import families, of_onnx, of_relay, ours, spanned
@@ -156,23 +156,21 @@ def compare_compilers(
         text = xla.text_of(path)
         theirs = inductor.read(path, program) if text is None else xla.read(text, program)
         return CompilerComparison(program, ours(found.pipeline, program, named), theirs)
-    title, model = _model(what)
+    title, model, shape = _model(what)
     graph = read_model(model)[0].graph
-    pipeline = explore(_imported(title, model), opt_level).pipeline
+    pipeline = explore(Program(title, *from_onnx(model, shape=shape)), opt_level).pipeline
     program = of_onnx(graph, title, families(pipeline))
     dump = onnxruntime.optimized(model) if str(other) == onnxruntime.NAME else path
     theirs = onnxruntime.read(dump, graph, program)
     return CompilerComparison(program, ours(pipeline, program, spanned), theirs)
 
 
-def _model(what: str | Path | Program) -> tuple[str, bytes]:
-    """A program as the bytes of an ONNX model, and its name."""
-    path = Path(str(what))
+def _model(what: str | Path | Program) -> tuple[str, bytes, Told]:
+    """A program as the bytes of an ONNX model, its name, and the shapes of its inputs."""
+    file, told = split_sizes(str(what))
+    path = Path(file)
     if path.suffix == ONNX_SUFFIX and path.is_file():
-        return path.stem, path.read_bytes()
+        model = path.read_bytes()
+        return path.stem, model, filled(input_shapes(model), told, file)
     program = load(what)
-    return program.name, to_onnx(program.mod, program.params).SerializeToString()
-
-
-def _imported(title: str, model: bytes) -> Program:
-    return Program(title, *from_onnx(model, shape=filled(input_shapes(model), {}, title)))
+    return program.name, to_onnx(program.mod, program.params).SerializeToString(), {}
