@@ -23,6 +23,7 @@ from relaylab.study.checking import comparable, distance, leaves
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.definition import definition_of, preamble
 from relaylab.study.exploration import explore
+from relaylab.study.pipeline import passes_of
 from relaylab.study.program import Loadable, Program, load
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
@@ -141,7 +142,7 @@ print("after: ", got)
 def bisect(
     program: Loadable,
     opt_level: int = 3,
-    passes: Iterable[Pass | str] | None = None,
+    passes: str | Iterable[Pass | str] | None = None,
     seed: int = 0,
     tolerance: float = TOLERANCE,
 ) -> Finding | Crash | None:
@@ -149,7 +150,7 @@ def bisect(
 
     If the passes keep it until one raises, or leaves a broken program, that is the finding.
     """
-    chosen, program = None if passes is None else [*passes], load(program)
+    chosen, program = passes_of(passes, opt_level), load(program)
     small = program if program.small is None else Program(program.name, *program.small())
     found = bisect_history(explore(small, opt_level, chosen).history, seed, tolerance)
     if found is None and small is not program:  # the small form may lack what a pass cannot take

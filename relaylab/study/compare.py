@@ -22,16 +22,15 @@ from relaylab.ir import Expr, IRModule
 from relaylab.study.checking import comparable
 from relaylab.study.exploration import explore
 from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
-from relaylab.study.pipeline import Pipeline, operators, split
+from relaylab.study.pipeline import DEFAULT, Pipeline, operators, passes_of
 from relaylab.study.program import Loadable, Program, load
 from relaylab.study.stage_text import Constants, printed
 from relaylab.support.errors import RelayError, RelayValueError
-from relaylab.support.table import did_you_mean
-from relaylab.transform import BindParams, History, InferType, Pass, Stage, default_passes
+from relaylab.transform import BindParams, History, InferType, Pass, Stage
 from relaylab.transform.engine.history import nodes_of
 
 FIGURES = (("IR text", "chars"), ("operator calls", ""), ("MACs", ""), ("bytes moved", "B"))
-DEFAULT, WIDE = "default", 17
+WIDE = 17
 Passes = Pipeline | str | Iterable[Pass | str] | None
 
 
@@ -242,22 +241,6 @@ def compare(what: Loadable, a: Passes = None, b: Passes = None, opt_level: int =
         if pipeline.history.error is not None:
             raise pipeline.history.error
     return Comparison(first, second, (_label(a, "A"), _label(b, "B")), small_form(program, first.source))
-
-
-def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
-    """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
-    if what is not None and not isinstance(what, str):
-        return list(what)
-    start, *without = (what or DEFAULT).split("-")
-    if start != DEFAULT:
-        return list(split(what or ""))
-    usual = default_passes(opt_level)
-    names = [p.info.name for p in usual]
-    for name in without:
-        if name not in names:
-            help = did_you_mean(name, names) or f"it has {', '.join(names)}"
-            raise RelayValueError(f"the default pipeline has no pass `{name}`", code="compare.no-pass", help=help)
-    return [p for p in usual if p.info.name not in without]
 
 
 def _label(what: Passes, otherwise: str) -> str:

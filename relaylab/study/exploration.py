@@ -13,9 +13,9 @@ from relaylab import relay, viz
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.study.checking import Check, check
 from relaylab.study.crash import Crash, crash_of
-from relaylab.study.pipeline import Pipeline, operators
+from relaylab.study.pipeline import Pipeline, operators, passes_of
 from relaylab.study.program import Loadable, Program, load
-from relaylab.transform import BindParams, History, InferType, PassContext, Stage, default_passes
+from relaylab.transform import BindParams, History, InferType, PassContext, Stage
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,10 @@ class Exploration:
 
 
 def explore(
-    what: Loadable, opt_level: int = 3, passes: Iterable[Any] | None = None, verify: bool = True
+    what: Loadable, opt_level: int = 3, passes: str | Iterable[Any] | None = None, verify: bool = True
 ) -> Exploration:
-    """Run the default pipeline (or `passes`) over a program with its parameters bound, keeping every step.
+    """Run the default pipeline (or `passes`, also as text: `A,B(x=1)`, `default-A`) over a program with its parameters
+    bound, keeping every step.
 
     With `verify` the run ends at a pass that leaves a program whose scopes, free variables or types are wrong.
     """
@@ -144,8 +145,7 @@ def explore(
     if program.mod["main"].inferred is None:
         program = replace(program, mod=InferType()(program.mod))
     mod = BindParams(program.params)(program.mod) if program.params else program.mod
-    chosen = default_passes(opt_level) if passes is None else passes
-    return Exploration(program, Pipeline(InferType()(mod), chosen, opt_level, verify))
+    return Exploration(program, Pipeline(InferType()(mod), passes_of(passes, opt_level), opt_level, verify))
 
 
 def rule_hits(history: History) -> dict[str, int]:

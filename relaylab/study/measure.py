@@ -145,7 +145,7 @@ class Worths:
 
 
 def worth(
-    what: Loadable | Exploration, opt_level: int = 3, passes: Iterable[Any] | None = None, runs: int = RUNS
+    what: Loadable | Exploration, opt_level: int = 3, passes: str | Iterable[Any] | None = None, runs: int = RUNS
 ) -> Worths:
     """What each pass of a pipeline costs and brings: its own time, and how much slower the program is without it.
 

@@ -17,10 +17,11 @@ from relaylab.study.definition import definition_of, preamble
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.quoting import python_comment, shell_words
 from relaylab.support.table import did_you_mean
-from relaylab.transform import History, InferType, Pass, PassContext, Stage, run_pipeline
+from relaylab.transform import History, InferType, Pass, PassContext, Stage, default_passes, run_pipeline
 from relaylab.transform import parse_pass as pass_of
 from relaylab.transform.engine.options import literal
 
+DEFAULT = "default"
 _PUNCTUATION = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()\[\]{},]""", re.DOTALL)
 """What splits a text: strings are passed over whole."""
 
@@ -288,6 +289,22 @@ def split(text: str) -> list[str]:
             start = found.end()
     parts.append(text[start:].strip())
     return [p for p in parts if p]
+
+
+def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
+    """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
+    if what is not None and not isinstance(what, str):
+        return list(what)
+    start, *without = (what or DEFAULT).split("-")
+    if start != DEFAULT:
+        return list(split(what or ""))
+    usual = default_passes(opt_level)
+    names = [p.info.name for p in usual]
+    for name in without:
+        if name not in names:
+            help = did_you_mean(name, names) or f"it has {', '.join(names)}"
+            raise RelayValueError(f"the default pipeline has no pass `{name}`", code="compare.no-pass", help=help)
+    return [p for p in usual if p.info.name not in without]
 
 
 def text_of(made: Pass) -> str:

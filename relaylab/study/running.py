@@ -17,7 +17,7 @@ from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Report
 from relaylab.study.checking import leaves, needs_vm
-from relaylab.study.program import Program
+from relaylab.study.program import Loadable, load
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -33,13 +33,14 @@ def timed(what: Callable[[], T]) -> tuple[T, float]:
 
 
 def run(
-    program: Program,
+    program: Loadable,
     inputs: Mapping[str, Any] | None = None,
     opt_level: int = 3,
     seed: int = 0,
     executor: str | None = None,
 ) -> np.ndarray | list[np.ndarray]:
     """What the program gives: an array, or a list of them; inputs that are not given are drawn from `seed`."""
+    program = load(program)
     mod = relay.transform.InferType()(program.mod)
     given = {**program.params, **(inputs or {})}
     names = [p.name_hint for p in mod["main"].params]
@@ -81,26 +82,28 @@ def seeded(lib: GraphExecutorFactoryModule, inputs: Mapping[str, Any] | None = N
 
 
 def built(
-    program: Program, opt_level: int = 3, config: Mapping[str, Any] | None = None, target: str = "llvm"
+    program: Loadable, opt_level: int = 3, config: Mapping[str, Any] | None = None, target: str = "llvm"
 ) -> GraphExecutorFactoryModule:
     """A program compiled with its parameters, under a level of passes and options of the build."""
+    program = load(program)
     with PassContext(opt_level=opt_level, config=dict(config or {})):
         return relay.build(program.mod, target=target, params=dict(program.params))
 
 
 def profile(
-    what: Program | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20, target: str = "llvm"
+    what: Loadable | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20, target: str = "llvm"
 ) -> Report:
     """Measured time per kernel of a library or of a program, as a report; `target` is what a program is built for."""
-    lib = built(what, opt_level, target=target) if isinstance(what, Program) else what
+    lib = what if isinstance(what, GraphExecutorFactoryModule) else built(what, opt_level, target=target)
     return seeded(lib).profile(repeat=number)
 
 
-def operator_table(what: Program, opt_level: int = 3, number: int = 20, target: str = "llvm") -> viz.OperatorTable:
+def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target: str = "llvm") -> viz.OperatorTable:
     """Operators as they are compiled, with MACs, bytes and measured time; `viz.operator_table` says what counts."""
+    program = load(what)
     with PassContext(opt_level=opt_level):
-        mod, _ = relay.optimize(what.mod, target=target, params=dict(what.params))
-    view, lib = viz.view(mod), built(what, opt_level, target=target)
+        mod, _ = relay.optimize(program.mod, target=target, params=dict(program.params))
+    view, lib = viz.view(mod), built(program, opt_level, target=target)
     return viz.operator_table(view, viz.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
 
 

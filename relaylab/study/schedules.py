@@ -15,7 +15,7 @@ from relaylab.loop.schedule import PRIMITIVES, Schedule, table
 from relaylab.loop.schedule.schedule import KERNEL
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Duration
-from relaylab.study.program import Program
+from relaylab.study.program import Loadable, load
 from relaylab.study.running import built, seeded
 
 REPEATS = 20
@@ -65,13 +65,14 @@ class Trial:
         )
 
 
-def schedule(program: Program, kernel: str, text: str | Schedule = "", opt_level: int = 3) -> Trial:
+def schedule(what: Loadable, kernel: str, text: str | Schedule = "", opt_level: int = 3) -> Trial:
     """Build a program with a schedule for one kernel, beside the program as it is picked.
 
     `kernel` is a name of `lib.kernels()` or a part of one; `text` are steps, or the kernel's loops written out (they
     begin with `kernel`). Raises RelayValueError for names that no kernel has and for
     steps that may not be taken.
     """
+    program = load(what)
     picked = built(program, opt_level)
     name = picked.kernel_called(kernel)
     steps = Schedule.parse(text) if isinstance(text, str) else text

@@ -100,7 +100,7 @@ def why(
     program: Any,
     what: Any = None,
     select: str = "",
-    first: Iterable[Pass | str] = (),
+    first: str | Iterable[Pass | str] = (),
     most: int = 5,
     also: Iterable[Pass] = (),
 ) -> WhyNot | Suggestions:

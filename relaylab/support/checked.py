@@ -81,10 +81,13 @@ def _behind(function: FunctionType) -> FunctionType:
         try:
             gate[0](args, kwargs)
         except RelayTypeError:
-            own = next(iter(gate[0].signature.parameters), "") in ("self", "cls")  # not made yet in a constructor
-            args = (*args[:own], *map(stands_for, args[own:]))
-            kwargs = {name: stands_for(value) for name, value in kwargs.items()}
-            gate[0](args, kwargs)
+            pass  # what still does not fit is told outside of this, or Python would tell it twice
+        else:
+            return function(*args, **kwargs)
+        own = next(iter(gate[0].signature.parameters), "") in ("self", "cls")  # not made yet in a constructor
+        args = (*args[:own], *map(stands_for, args[own:]))
+        kwargs = {name: stands_for(value) for name, value in kwargs.items()}
+        gate[0](args, kwargs)
         return function(*args, **kwargs)
 
     return cast(FunctionType, run)

@@ -185,3 +185,10 @@ def test_the_gate_does_not_change_what_functions_are() -> None:
     assert inspect.signature(relay.var) == inspect.signature(relaylab.ir.var)
     assert relay.transform.gradient is relay.transform.gradient
     assert random.Random(0) and relay.expr.const is relay.const
+
+
+def test_a_refused_call_is_told_once():
+    """Python told it twice, with "During handling of the above exception, another exception occurred"."""
+    with pytest.raises(RelayError) as error:
+        relay.var("x", shape=(2, 3), typo=1)
+    assert error.value.__context__ is None

@@ -121,3 +121,15 @@ def test_open_sizes_of_exported_programs(tmp_path: Path) -> None:
     with pytest.warns(OpenSizeWarning, match="open: 1 here; `"):
         assert shapes_of(study.load(path)) == [(1, 8)]
     assert shapes_of(study.load(f"{path}:input=5x8")) == [(5, 8)]
+
+
+def test_what_commands_take_functions_take():
+    """A name was no program for some of them, and a text of passes was taken letter by letter."""
+    assert study.run("mlp").shape == (1, 10)
+    assert len(study.profile("mlp", number=1).calls) == 4
+    assert "i1 in 10 vectorized" in study.schedule("mlp", "softmax", "vectorize i1").loops
+    assert [r.name for r in study.explore(RELU, passes="FoldConstant, FuseOps").rows] == ["FoldConstant", "FuseOps"]
+    assert study.bisect(RELU, passes="FoldConstant,FuseOps") is None
+    for passes in (study.explore, study.bisect):
+        with pytest.raises(AttributeError, match="no pass named `Foo`"):
+            passes("mlp", passes="FuseOps,Foo")

@@ -23,7 +23,7 @@ from relaylab.ir import Constant, Expr, GlobalVar, Op, Type, Var
 from relaylab.ir.trail import Step
 from relaylab.study.definition import SourceCode, code_of
 from relaylab.study.exploration import Exploration, explore
-from relaylab.study.pipeline import Segment
+from relaylab.study.pipeline import Segment, passes_of
 from relaylab.study.program import Loadable
 from relaylab.study.stage_text import Constants, TextRow, parameter_names, plain_rows
 from relaylab.support.source import python_place
@@ -175,7 +175,7 @@ def _html(found: Rewrite) -> str:
     )
 
 
-def rewrites(program: Loadable, what: Pass | str, first: Iterable[Pass | str] | None = None) -> Rewrites:
+def rewrites(program: Loadable, what: Pass | str, first: str | Iterable[Pass | str] | None = None) -> Rewrites:
     """The single rewrites of a pass over a program (whatever `explore` takes).
 
     The pass runs where the default passes have it, else alone, or after the passes of `first`.
@@ -186,7 +186,7 @@ def rewrites(program: Loadable, what: Pass | str, first: Iterable[Pass | str] | 
         changing = [k for k in known if run.pipeline.segments[k].changed]
         if known:
             return Rewrites(of_segment(run.pipeline.segments[(changing or known)[0]], constants=_names(run)))
-    run = explore(program, passes=[*(first or ()), what])
+    run = explore(program, passes=[*(passes_of(first, 3) if first else ()), what])
     if run.history.error is not None:
         raise run.history.error
     return Rewrites(of_segment(run.pipeline.segments[-1], constants=_names(run)))

@@ -11,8 +11,7 @@ from relaylab.codegen.build import parse_target
 from relaylab.codegen.llvm.cache import digest
 from relaylab.loop.schedule import Schedule
 from relaylab.runtime.threads import checked as checked_threads
-from relaylab.study.compare import passes_of
-from relaylab.study.pipeline import item_of
+from relaylab.study.pipeline import item_of, passes_of
 from relaylab.study.program import Loadable, load
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError

@@ -16,9 +16,10 @@ from relaylab.relay import parse
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.threads import threads_used
 from relaylab.study.checking import check
-from relaylab.study.compare import end_figures, passes_of
+from relaylab.study.compare import end_figures
 from relaylab.study.exploration import explore
 from relaylab.study.measure import interval, race
+from relaylab.study.pipeline import passes_of
 from relaylab.study.program import Program, load
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.support.errors import RelayError
