@@ -140,7 +140,7 @@ def _source(expr: Expr) -> tuple[Expr, int]:
     field = -1
     while True:
         match expr:
-            case Call(op=Function() as kernel) if kernel.attr("relay.reshape_only", 0):
+            case Call(op=Function() as kernel) if expr.args and kernel.attr("relay.reshape_only", 0):
                 expr = expr.args[0]
             case TupleGetItem():
                 expr, field = expr.tuple_value, expr.index

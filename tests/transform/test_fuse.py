@@ -50,6 +50,16 @@ def test_linked_parameters_stay_inside_the_kernel():
         assert any(isinstance(n, Constant) for n in walk((kernel.body,))) is link
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_a_constant_of_another_shape_is_a_kernel_without_inputs(link):
+    """It has no input whose memory its result could be: the build ended with a StopIteration."""
+    value = const(np.ones((2, 3), "float32")) if link else const(1.0)
+    mod = fused(call("reshape", value, newshape=(-1,)), link_params=link)
+    given = relay.parse(mod.astext().replace("Primitive=1)", "Primitive=1, relay.reshape_only=1)"))  # as TVM prints it
+    for each in (mod, given):
+        np.testing.assert_array_equal(relay.build(each, "llvm").run(), np.ones(6 if link else 1))
+
+
 def test_small_scalars_stay_inside_and_big_constants_become_parameters():
     x = var("x", shape=(4,))
     (kernel,) = kernels(fused(call("add", x, const(1.0))))

@@ -90,7 +90,7 @@ class Operation:
     @property
     def reshape_only(self) -> bool:
         """Does it only give its input another shape?"""
-        return bool(self.function.attr("relay.reshape_only", 0))
+        return bool(self.inputs) and bool(self.function.attr("relay.reshape_only", 0))
 
 
 @dataclass(eq=False, slots=True)

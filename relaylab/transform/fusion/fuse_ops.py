@@ -125,8 +125,9 @@ def _copy(node: Expr) -> Expr:
 
 
 def _reshapes(call: Call) -> bool:
-    given = all(isinstance(a, (Var, Constant)) for a in call.args)
-    return isinstance(call.op, Op) and call.op.definition.reshapes and given
+    if not isinstance(call.op, Op) or not call.op.definition.reshapes:
+        return False
+    return isinstance(call.args[0], Var) and all(isinstance(a, (Var, Constant)) for a in call.args)
 
 
 @pass_(level=0, requires=("InferType",), idempotent=True)
