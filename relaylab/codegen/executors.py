@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from relaylab.analysis import infer_expr, infer_module
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.codegen.native_function import flat
@@ -21,7 +22,7 @@ from relaylab.runtime.device import Device, cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.support.checked import checked, fitting
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import DiagnosticError, RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import InferType
 
@@ -118,6 +119,21 @@ class VMRunner(CompiledExecutor):
         return machine.run
 
 
+@checked
+class DebugRunner(Interpreter):
+    """The evaluator; a program that is ill-typed is refused, as by the others, one whose types are open is not."""
+
+    def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, object] | None = None) -> Value:
+        if expr is not None and binds:
+            expr, binds = bound(expr, binds), None
+        try:
+            infer_module(self.mod) if expr is None else infer_expr(expr, self.mod)
+        except DiagnosticError as error:
+            if any(getattr(fault, "code", "") != "type.unresolved" for fault in error.diagnostics):
+                raise
+        return super().evaluate(expr, binds)
+
+
 def _packed(item: Value, fields: tuple[Value, ...]) -> Value:
     return rebuilt(item, fields) if isinstance(item, ConstructorValue) else ADT(0, fields)
 
@@ -125,4 +141,4 @@ def _packed(item: Value, fields: tuple[Value, ...]) -> Value:
 EXECUTORS.insert("graph", GraphRunner)
 EXECUTORS.insert("aot", AotRunner)
 EXECUTORS.insert("vm", VMRunner)
-EXECUTORS.insert("debug", lambda mod, device, target, params: Interpreter(mod, params, array, _packed), replace=True)
+EXECUTORS.insert("debug", lambda mod, device, target, params: DebugRunner(mod, params, array, _packed), replace=True)
