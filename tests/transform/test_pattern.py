@@ -199,6 +199,26 @@ def test_rewriting_that_doubles_is_endless_long_before_a_hundred_rounds():
     assert e.value.code == "rewrite.endless"
 
 
+class Asking(Growing):
+    """Asks for a part that is not in the pattern."""
+
+    def callback(self, pre, post, node_map):
+        assert is_var() not in node_map and node_map[self.pattern] == [post]
+        return node_map[is_op("exp")][0]
+
+
+def test_a_part_that_was_not_matched_is_told():
+    with pytest.raises(RelayError, match="`exp` stands for nothing here") as e:
+        rewrite(Asking(), call("tanh", x))
+    assert e.value.code == "pattern.no-part"
+
+
+def test_an_operator_alone_is_not_partitioned():
+    """A function was made that gives the operator, and inference refused the result."""
+    with pytest.raises(RelayError, match="the operator `tanh` itself, not a call of it"):
+        is_op("tanh").partition(call("tanh", x))
+
+
 class Once(Growing):
     def __init__(self):
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from relaylab.ir import Expr, IRModule, structural_equal, walk
 from relaylab.ir import rewrite as rebuild_all
@@ -98,8 +98,19 @@ def _apply(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> tup
     return new, len(found)
 
 
+class _NodeMap(dict[DFPattern, list[Expr]]):
+    """What the parts of a pattern stand for; asking for another part says that it was not matched."""
+
+    def __missing__(self, part: object) -> NoReturn:
+        raise RelayError(
+            f"`{part!r}` stands for nothing here: the match has no such part",
+            code="pattern.no-part",
+            help="a part that is optional may be missing: ask `if self.part in node_map`",
+        )
+
+
 def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo: dict[Expr, Expr]) -> Expr:
-    now = {p: [memo.get(n, n) for n in nodes] for p, nodes in group.match.node_map.items()}
+    now = _NodeMap((p, [memo.get(n, n) for n in nodes]) for p, nodes in group.match.node_map.items())
     now[group.match.pattern] = [post]
     after: Any = callback.callback(group.root, post, now)
     if not isinstance(after, Expr):

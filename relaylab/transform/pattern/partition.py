@@ -8,6 +8,7 @@ from typing import Any
 from relaylab.ir import Call, Expr, Function, If, Let, Match, Op, Tuple, TupleGetItem, Var, rebuild, rewrite
 from relaylab.ir import children as parts_of
 from relaylab.ir.trail import derived
+from relaylab.support.errors import RelayTypeError
 from relaylab.transform.engine.renewal import copied
 from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern.group import PatternGroup, groups
@@ -24,7 +25,7 @@ def partition(
     """
     tried([pattern])
     found = {
-        g.root: (number, g)
+        g.root: (number, _whole(g))
         for number, g in enumerate(groups(pattern, expr))
         if g.root not in g.inputs and (check is None or check(g.root))
     }
@@ -37,6 +38,16 @@ def partition(
         return derived(Call(_function(group, number, attrs or {}), [memo[i] for i in group.inputs], span=old.span), new)
 
     return rewrite(expr, replace, memo=memo) if found else expr
+
+
+def _whole(group: PatternGroup) -> PatternGroup:
+    if isinstance(group.root, Op):
+        raise RelayTypeError(
+            f"the pattern matches the operator `{group.root.name}` itself, not a call of it",
+            code="pattern.operator-alone",
+            help=f'write is_op("{group.root.name}")(wildcard(), …), with a pattern for each argument',
+        )
+    return group
 
 
 def _function(group: PatternGroup, number: int, attrs: Mapping[str, Any]) -> Function:
