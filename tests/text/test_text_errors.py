@@ -108,7 +108,7 @@ MODULES = [
     ("parse.unknown-function", "2:15", "did you mean `main`?", V + "def @main() { @mian() }"),
     ("parse.unknown-type", "2:16", "define it: type Foo { … }", V + "def @main(%x:  Foo) { 1 }"),
     ("parse.duplicate-type", "3:6", "the data type `A` is defined twice", V + "type A { B, }\ntype A { C, }"),
-    ("parse.duplicate-constructor", "3:10", "two constructors named `B`", V + "type A { B, }\ntype C { B, }"),
+    ("parse.duplicate-constructor", "3:10", "the other is of A, and text tells them by name", V + "type A { B, }\ntype C { B, }"),
     ("parse.constructor-arity", "3:28", "P holds 1 values, the pattern has 2",
      V + "type A { P(int32), }\ndef @f(%x: A) { match(%x) {P(_, _) => { 1 } } }"),
     ("parse.unexpected-token", "2:10", "expected the name of a constructor", V + "type A { 3 }"),

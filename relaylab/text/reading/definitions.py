@@ -203,7 +203,9 @@ def _constructor(p: State, head: GlobalTypeVar, old: bool) -> Constructor:
     if typed and p.accept("->"):
         type_(p)
     if name in p.names.constructors:
-        p.report("parse.duplicate-constructor", f"there are two constructors named `{name}`", p.span(token))
+        text, other = f"there are two constructors named `{name}`", p.names.constructors[name].belong_to
+        help = f"the other is of {other}, and text tells them by name alone: rename one, or keep the program as JSON"
+        p.report("parse.duplicate-constructor", text, p.span(token), help)
     return p.names.constructors.setdefault(name, Constructor(name, inputs, head))
 
 
