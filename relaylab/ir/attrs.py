@@ -70,6 +70,14 @@ class Field:
         """What it holds, as an annotation writes it."""
         return self.converter.name + " | None" * self.optional
 
+    type_info = kind
+    """TVM's name of it."""
+
+    @property
+    def description(self) -> str:
+        """TVM's name of `doc`."""
+        return self.doc
+
     @property
     def words(self) -> str:
         """What it holds, in words."""

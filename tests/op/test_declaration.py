@@ -66,6 +66,7 @@ def test_what_fits_is_converted_alike(head):
     attrs = run(head + CELL).declared(x, limit=2, sizes=[3], out_dtype="float", exact=1).attrs
     assert dict(attrs.items()) == {"limit": 2.0, "steps": None, "exact": True, "sizes": (3,), "out_dtype": "float32"}
     assert [f.kind for f in attrs.list_field_info()] == ["float", "int | None", "bool", "Ints", "Dtype"]
+    assert all(f.type_info == f.kind and f.description == f.doc for f in attrs.list_field_info())
 
 
 @pytest.mark.parametrize("annotation", ["list", "object", "'Any'", "int | str", "dict[str, int]"])
