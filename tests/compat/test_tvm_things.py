@@ -106,6 +106,15 @@ def test_names_of_relations_and_of_operators_are_checked(tvm: Any, scaled: Any) 
         relay.op.get("nn.relu").set_num_inputs(3)
 
 
+def test_what_a_type_relation_asserts_is_an_error_about_the_call(tvm: Any, scaled: Any) -> None:
+    def one_row(types, attrs):
+        assert types[0].shape[0] == 1, "one row is taken"
+
+    relay.op.get("test.scaled").add_type_rel("one row", one_row)
+    with pytest.raises(tvm.TVMError, match=r"test.scaled cannot take \(.*\): one row is taken"):
+        relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([X], scaled(X))))
+
+
 def test_fusion_asks_the_registered_pattern(tvm: Any) -> None:
     y = relay.nn.relu(relay.exp(X))
     mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([X], y)))

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from relaylab.analysis.infer.typer import Typer
 
 
+OF_THE_RULE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, TypeError, ValueError
+)  # fmt: skip
+"""What a type relation that a program wrote may raise."""
+
+
 class Relation:
     """One use of an operator, as its type relation sees it: `out`, `unify` and `fail`. `sound`: nothing was refused."""
 
@@ -56,7 +62,7 @@ class Relation:
             found = self.record.relation(self, *types)
             if found is not None:
                 solver.unify(self.result, found)
-        except (Conflict, RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (Conflict, RelayError, *OF_THE_RULE) as error:
             self._report(error, types)
             return True
         return found is not None
