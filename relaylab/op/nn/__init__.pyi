@@ -836,7 +836,7 @@ def space_to_batch_nd(data: Arg, block_shape: Ints, paddings: Pairs, pad_value: 
     Result: (N * prod(block_shape), ..., (extent + before + after) / block, ...), dtype of data
     """
 def space_to_depth(data: Arg, block_size: int, layout: str = 'NCHW') -> Call:
-    """Blocks of pixels become channels (y, x, c).
+    """Blocks of pixels become channels. DCR: channel (y, x, c); CRD, of programs in text: channel (c, y, x).
 
     data: the batch of images, laid out as `layout`; shape (N, C, H, W); dtype any
     block_size: the height and width of a block of pixels

@@ -77,14 +77,14 @@ class depth_to_space(SubPixel):
     def samples(cls) -> list[Sample]:
         return [
             sample((2, 8, 3, 4), block_size=2),
-            sample((1, 9, 2, 2), block_size=3, mode="CRD"),
+            sample((1, 18, 2, 2), block_size=3, mode="CRD"),
             sample((1, 3, 4, 8), block_size=2, layout="NHWC"),
         ]
 
 
 @op("nn.space_to_depth", level=5, attrs_key="SubPixel", required="block_size")
 class space_to_depth(SubPixel):
-    """Blocks of pixels become channels (y, x, c)."""
+    """Blocks of pixels become channels. DCR: channel (y, x, c); CRD, of programs in text: channel (c, y, x)."""
 
     parameters = "data block_size layout"
     yields = "(N, C * block_size^2, H / block_size, W / block_size) laid out as `layout`, dtype of data"
@@ -100,19 +100,23 @@ class space_to_depth(SubPixel):
     def reference(self, data: np.ndarray) -> np.ndarray:
         layout, k = parse_layout(self.layout), self.block_size
         n, c, h, w = (x := transform(data, layout, parse_layout("NCHW"))).shape
-        x = x.reshape(n, c, h // k, k, w // k, k).transpose(0, 3, 5, 1, 2, 4)
+        x = x.reshape(n, c, h // k, k, w // k, k)
+        x = x.transpose(0, 3, 5, 1, 2, 4) if self.mode == "DCR" else x.transpose(0, 1, 3, 5, 2, 4)
         return transform(x.reshape(n, c * k * k, h // k, w // k), parse_layout("NCHW"), layout)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         layout, k = parse_layout(self.layout), self.block_size
         at, channels = layout.at(i), layout.extents(data.shape)["C"]
-        block = at["C"] // channels
+        block, c = at["C"] // channels, at["C"] % channels
+        if self.mode == "CRD":
+            block, c = at["C"] % (k * k), at["C"] // (k * k)
         y, x = at["H"] * k + block // k, at["W"] * k + block % k
-        return data(*layout.index({"N": at["N"], "C": at["C"] % channels, "H": y, "W": x}))
+        return data(*layout.index({"N": at["N"], "C": c, "H": y, "W": x}))
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((2, 2, 4, 6), block_size=2), sample((1, 3, 6, 2), block_size=3, layout="NHWC")]
+        crd = sample((1, 3, 4, 2), block_size=2, mode="CRD")
+        return [sample((2, 2, 4, 6), block_size=2), sample((1, 3, 6, 2), block_size=3, layout="NHWC"), crd]
 
 
 def checked_blocks(
