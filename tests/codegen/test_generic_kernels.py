@@ -333,3 +333,14 @@ def test_what_is_read_backwards_is_turned_around_in_registers(dtype, isa):
         got = run_native(group, [x], out, CpuTarget.parse(TARGETS[isa]))
         np.testing.assert_array_equal(got, x[:, ::-1])
         assert "gather" not in lower_group(group, CpuTarget.parse(TARGETS[isa])).text
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "bool", "float16"])
+def test_every_second_element_is_taken_out_of_two_vectors(dtype, isa):
+    for n, first in ((1, 0), (7, 1), (33, 0), (128, 1)):
+        out, x = OutSpec((3, n), dtype), values(dtype, (3, 2 * n - 1 + first))
+        group = single(out, lambda b, out, i, x: x(i[0], i[1] * 2 + first), [x])  # noqa: B023
+        got = run_native(group, [x], out, CpuTarget.parse(TARGETS[isa]))
+        np.testing.assert_array_equal(got, x[:, first::2])
+        assert n < 128 or lower_group(group, CpuTarget.parse(TARGETS[isa])).text.count("gather") == 1  # of a rest

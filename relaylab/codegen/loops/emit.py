@@ -344,6 +344,10 @@ class Emitter:
             turned = mask.lanes and self.f.shuffle(mask.lanes, mask.lanes, back)
             x = self._near(place, first, Mask(mask.scalar, turned), at)
             x = self.f.shuffle(x, x, back)
+        elif isinstance(where, Ramp) and where.step == 2 and at.width > 1 and mask.lanes is None:
+            # every second element of two vectors, the last of which is the last that is wanted
+            pair = [self._near(place, Ramp(self.f.add(where.base, k), 1), mask, at) for k in (0, at.width - 1)]
+            x = self.f.shuffle(*pair, [2 * k + (2 * k >= at.width) for k in range(at.width)])
         else:
             pointer, positions = self._positions(place, where, at)
             wanted = mask.lanes
