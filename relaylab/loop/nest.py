@@ -79,9 +79,7 @@ def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     return StoreRegion(tuple(order), region.stores)
 
 
-def _with_rows(
-    region: StoreRegion, order: list[Axis], simplifier: Simplifier
-) -> tuple[StoreRegion, list[Axis], int]:
+def _with_rows(region: StoreRegion, order: list[Axis], simplifier: Simplifier) -> tuple[StoreRegion, list[Axis], int]:
     """The region, and its axes so that loops which do not change an expensive value have those that do around them, and
     how many those are.
 
@@ -92,7 +90,7 @@ def _with_rows(
         return region, order, 0
     depends = Dependence()
     values = (repeated_value(region.roots, depends, frozenset(), a, None) for a in outer if a.extent >= LEAST_TURNS)
-    changing = next((depends(v) for v in values if v is not None), frozenset())
+    changing = next((depends(v) for v in values if v is not None), frozenset[Axis]())
     if vector not in changing:
         return region, order, 0
     around = [a for a in outer if a in changing]

@@ -346,8 +346,9 @@ class Emitter:
             x = self.f.shuffle(x, x, back)
         elif isinstance(where, Ramp) and where.step == 2 and at.width > 1 and mask.lanes is None:
             # every second element of two vectors, the last of which is the last that is wanted
-            pair = [self._near(place, Ramp(self.f.add(where.base, k), 1), mask, at) for k in (0, at.width - 1)]
-            x = self.f.shuffle(*pair, [2 * k + (2 * k >= at.width) for k in range(at.width)])
+            firsts = (where.base, self.f.add(where.base, at.width - 1))
+            low, high = (self._near(place, Ramp(first, 1), mask, at) for first in firsts)
+            x = self.f.shuffle(low, high, [2 * k + (2 * k >= at.width) for k in range(at.width)])
         else:
             pointer, positions = self._positions(place, where, at)
             wanted = mask.lanes

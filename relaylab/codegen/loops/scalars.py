@@ -291,7 +291,7 @@ def cast(f: IRFunction, x: Value, source: str, target: str, halves: bool) -> Val
 
 def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -> Value:
     if not is_float(type):
-        if element(type) in ("i8", "i16"):
+        if lanes(type) > 1 or element(type) in ("i8", "i16"):
             return _integers(f, x, target, type)
         op = "fptosi" if target.startswith("int") else "fptoui"
         return f.pure_call(f"llvm.{op}.sat.{suffix(type)}.{suffix(x.type)}", type, x)
@@ -303,15 +303,21 @@ def _from_float(f: IRFunction, x: Value, target: str, type: str, halves: bool) -
 
 
 def _integers(f: IRFunction, x: Value, target: str, type: str) -> Value:
-    """Floats as integers of at most 16 bits: limited, then converted with 32. LLVM would do it lane by lane."""
+    """Floats as integers: limited, then converted. LLVM's conversion that saturates is done lane by lane."""
     bits, signed = int(element(type)[1:]), target.startswith("int")
-    low, high = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1) if signed else (0.0, 2.0**bits - 1)
+    low, above = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
     if signed:
         x = f.select(f.compare("ord", x, x), x, constant(x.type, 0.0))
-    least, most = constant(x.type, low), constant(x.type, high)
+    least = constant(x.type, low)
     x = f.select(f.compare("ogt", x, least), x, least)  # NaN is the least, 0
-    x = f.select(f.compare("olt", x, most), x, most)
-    return f.cast("trunc", f.cast("fptosi", x, vector("i32", lanes(x.type))), type)
+    if bits <= 16:
+        most = constant(x.type, above - 1)
+        x = f.select(f.compare("olt", x, most), x, most)
+        return f.cast("trunc", f.cast("fptosi", x, vector("i32", lanes(x.type))), type)
+    most = constant(type, int(above) - 1)  # which may be no float
+    return f.select(
+        f.compare("olt", x, constant(x.type, above)), f.cast("fptosi" if signed else "fptoui", x, type), most
+    )
 
 
 def _rounded(f: IRFunction, x: Value, dtype: str, halves: bool) -> Value:
