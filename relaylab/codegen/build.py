@@ -248,9 +248,11 @@ def entry_target(target: CpuTarget) -> CpuTarget:
 
 
 def _stages(network: Network, planned: NetworkPlan, layouts: NetworkLayout, target: CpuTarget) -> Stages:
-    functions = {operation.name: operation.function for operation in reversed(network.operations)}
+    calls: dict[str, list[Function]] = {}
+    for operation in network.operations:
+        calls.setdefault(operation.name, []).append(operation.function)
     kernels: dict[str, dict[str, KernelForJob]] = {}
     for step, job in zip(planned.plan.steps, planned.jobs):
         kernels.setdefault(step.name, {}).setdefault(step.kernel, (planned.kernels[step.kernel], job))
     served = {name: tuple(found.values()) for name, found in kernels.items()}
-    return Stages(target, functions, served, layouts, KernelMemo(target, ObjectCache(None)))
+    return Stages(target, calls, served, layouts, KernelMemo(target, ObjectCache(None)))

@@ -25,7 +25,7 @@ from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
 
 STAGES = {
-    "relay": "the fused Relay function",
+    "relay": "the fused Relay function, and where it was written",
     "loop": "its loops, as they are emitted",
     "why": "what the loops were chosen from",
     "llvm": "LLVM IR",
@@ -373,7 +373,7 @@ class GraphExecutorFactoryModule(Module):
 
     def compiled_function(self, kernel: str) -> Any:
         """The fused Relay function that a kernel was made from; RelayValueError as in `linked`."""
-        return self._compiler().functions[self.kernel_called(kernel)]
+        return self._compiler().function(self.kernel_called(kernel))
 
     def _compiler(self) -> StageSource:
         if self._stage_source is None:

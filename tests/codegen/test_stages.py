@@ -132,3 +132,14 @@ def test_llvm_passes_are_shown_one_by_one() -> None:
     assert "ret i32 %x" in optimized(text, HOST) and "runs no LLVM IR passes" in optimized(text, HOST)
     with pytest.raises(RelayError, match="did you mean `sroa`"):
         list(llvm_passes(text, HOST, ("sroaa",)))
+
+
+def test_a_kernel_says_for_each_call_where_it_was_written() -> None:
+    """Of equal layers there is one kernel: which of them it is slow for is a question that only their names answer."""
+    source = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2, 4), float32], %w: Tensor[(4, 4), float32]) {\n'
+    source += "  %0 = nn.relu(nn.dense(%x, %w));\n  %1 = nn.softmax(%0);\n  nn.relu(nn.dense(%1, %w))\n}"
+    with relay.transform.PassContext(opt_level=3):
+        lib = relay.build(relay.parse(source, "net.relay"), "llvm", params={"w": np.ones((4, 4), "float32")})
+    (kernel,) = [name for name in lib.kernels() if "dense" in name]
+    told = [line for line in lib.inspect("relay", kernel).splitlines() if line.startswith("// from")]
+    assert told == ["// from net.relay:3:16, net.relay:3:8", "// from net.relay:5:11, net.relay:5:3"]

@@ -14,27 +14,33 @@ from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.operations.fused_body import Views
 from relaylab.codegen.operations.jobs import Job
 from relaylab.codegen.operations.memo import KernelMemo
-from relaylab.ir import Expr, Function, post_order
+from relaylab.ir import Call, Expr, Function, post_order
 from relaylab.ir.display import node_text
+from relaylab.support.source import shown
 
 KernelForJob = tuple[Kernel, Job]
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The texts are made when they are asked for. `kernels` are those that serve each fused function, by its name;
+    """The texts are made when they are asked for. `calls` are the functions of one name, one for each time that it is
+    called: they differ in where they were written. `kernels` are those that serve each fused function, by its name;
     `again` holds what is made once more for its loops."""
 
     target: CpuTarget
-    functions: Mapping[str, Function]
+    calls: Mapping[str, Sequence[Function]]
     kernels: Mapping[str, Sequence[KernelForJob]]
     views: Views
     again: KernelMemo
 
+    def function(self, name: str) -> Function:
+        """The fused function of a name."""
+        return self.calls[name][0]
+
     def __call__(self, stage: str, name: str) -> str:
         """The text of one stage of one fused function."""
         if stage == "relay":
-            return node_text(self.functions[name])
+            return "\n".join([node_text(self.function(name)), *dict.fromkeys(map(_places, self.calls[name]))])
         if stage == "asm":
             return self._asm(name)
         return "\n".join(self._texts()[stage](*served) for served in self.kernels[name])
@@ -60,7 +66,7 @@ class Stages:
 
     def linked(self, name: str) -> tuple[SourceMap, ...]:
         """The kernels of a fused function with the Relay nodes of their instructions, in the order they run."""
-        own = self.functions[name]
+        own = self.function(name)
         return tuple(
             SourceMap(kernel, tuple(map(same_place(job.operation.function, own).get, job.parts())), self.target)
             for kernel, job in self.kernels[name]
@@ -69,6 +75,12 @@ class Stages:
     def _asm(self, name: str) -> str:
         found = self.linked(name)
         return "\n".join([f"# {coverage(found)}", *(linked.annotated() for linked in found)])
+
+
+def _places(function: Function) -> str:
+    """Where the operators of a fused function were written: lines of programs, nodes of imported models."""
+    places = (shown(n.span) for n in post_order(function.body) if isinstance(n, Call) and n.span is not None)
+    return f"// from {', '.join(dict.fromkeys(places)) or 'nowhere that is known'}"
 
 
 def same_place(one: Function, other: Function) -> dict[Expr | None, Expr]:
