@@ -54,7 +54,6 @@ NO_WORDS = {
     "{} rules": "only in the command",
     "{} into {}": "a name of two nodes",
     "{} to {}": "only in the command",
-    "it has {}": "only in the command",
 }
 COMPOSED = {
     "`{name}` at {place}": "a node and its place",
