@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from relaylab.runtime.executable import ExecutionPlan, KernelCall
@@ -75,9 +75,8 @@ def _result(text: str) -> str:
 class StageSource(Protocol):
     """What the compiler knows of a network that it built in this process (`codegen`'s `Stages`)."""
 
-    @property
-    def functions(self) -> Mapping[str, Any]:
-        """The fused Relay functions by the names of their kernels."""
+    def function(self, name: str) -> Any:
+        """The fused Relay function of one kernel."""
         ...
 
     def __call__(self, stage: str, name: str) -> str:
