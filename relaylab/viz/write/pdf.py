@@ -2,7 +2,8 @@
 
 Source: ISO 32000-1 (PDF 1.7), which contains all that is used. Viewers limit a page to 14,400 units, so a
 larger picture is scaled down and `UserUnit` scales it back. Text outside WinAnsi (Windows code page 1252)
-is spelled where there is a spelling and shown as "?" otherwise: the standard fonts have no other letters.
+is spelled where there is a spelling; what is left is set in the viewer's Chinese font, which has Greek and
+Cyrillic letters too (9.7.5.2: STSong-Light and the CMap UniGB-UTF16-H need not be embedded).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from relaylab.support.errors import RelayValueError
 from relaylab.viz.draw.pages import PAPERS, WIDEST, Page, PageWindow, sheets, whole
@@ -18,6 +20,7 @@ from relaylab.viz.scene.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.scene.theme import resolve
 
 _FONTS = {"regular": ("F1", "Helvetica"), "bold": ("F2", "Helvetica-Bold"), "mono": ("F3", "Courier")}
+_OTHER = "F4"
 _CUT = re.compile(r"(?:to|from) page (\d+)")  # where a line goes on: a link
 _SPELLED = str.maketrans(
     {"→": "->", "←": "<-", "⇒": "=>", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-", "λ": "\\", "∞": "inf", "✓": "v"}
@@ -84,15 +87,26 @@ def _path(commands: tuple[tuple, ...]) -> str:
 
 def _text(text: Text, color: str) -> str:
     shift = {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor]
-    said = encoded(text.text)
-    x = text.x - shift * text_width(said.decode("cp1252"), text.size, text.face)
-    font = _FONTS[text.face][0]
-    return f"{_rgb(color)} rg BT /{font} {_n(text.size)} Tf 1 0 0 -1 {_n(x)} {_n(text.y)} Tm ({escaped(said)}) Tj ET"
+    said = text.text.translate(_SPELLED)
+    x = text.x - shift * text_width(said, text.size, text.face)
+    runs = " ".join(_run("".join(run), text, known) for known, run in groupby(said, _is_standard))
+    return f"{_rgb(color)} rg BT 1 0 0 -1 {_n(x)} {_n(text.y)} Tm {runs} ET"
 
 
-def encoded(text: str) -> bytes:
-    """`text` in WinAnsi, which spells some signs out."""
-    return text.translate(_SPELLED).encode("cp1252", "replace")
+def _is_standard(letter: str) -> bool:
+    try:
+        return bool(letter.encode("cp1252"))
+    except UnicodeEncodeError:
+        return False
+
+
+def _run(run: str, text: Text, known: bool) -> str:
+    """Letters in one font: a standard one, or the viewer's, as wide as they were laid out to be."""
+    if known:
+        return f"/{_FONTS[text.face][0]} {_n(text.size)} Tf ({escaped(run.encode('cp1252'))}) Tj"
+    wide = 100 * text_width(run, text.size, text.face) / (text.size * len(run))
+    code = run.encode("utf-16-be", "replace").hex()
+    return f"/{_OTHER} {_n(text.size)} Tf {_n(wide)} Tz <{code}> Tj 100 Tz"
 
 
 def escaped(text: bytes) -> str:
@@ -120,7 +134,7 @@ def _n(value: float) -> str:
 
 
 def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> bytes:
-    """Objects: 1 catalog, 2 page tree, 3-5 fonts, 6 information, 7 outline, marks, then two for each page."""
+    """Objects: 1 catalog, 2 page tree, 3-5 fonts, 6 information, 7 outline, marks, two for each page, another font."""
     first = 8 + len(marks)
     kids = [first + 2 * i for i in range(len(pages))]
     objects = [
@@ -135,10 +149,25 @@ def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> by
     objects.append(b"<</Title " + _unicode(title) + b"/Producer(relaylab)>>")
     objects += _outline(marks, kids)
     ends = [*(start for _, start in marks[1:]), len(pages)]
+    contents = [_content(page) for page in pages]
+    other = first + 2 * len(pages) if any(f"/{_OTHER} " in content for content in contents) else 0
     for (_, start), end in zip(marks, ends):
-        for number, page in zip(kids[start:end], pages[start:end]):
-            objects += _page_objects(number, page, kids[start:end])
-    return _file(objects)
+        for at in range(start, end):
+            objects += _page_objects(kids[at], pages[at], contents[at], kids[start:end], other)
+    return _file([*objects, *(_other_font(other) if other else ())])
+
+
+def _other_font(number: int) -> list[bytes]:
+    """The objects of the font for all letters that the standard ones do not have."""
+    name = "STSong-Light"
+    box = "/Flags 6/FontBBox[-25 -254 1000 880]/ItalicAngle 0/Ascent 880/Descent -120/CapHeight 880/StemV 93"
+    letters = "/CIDSystemInfo<</Registry(Adobe)/Ordering(GB1)/Supplement 4>>"
+    made = (
+        f"<</Type/Font/Subtype/Type0/BaseFont/{name}/Encoding/UniGB-UTF16-H/DescendantFonts[{number + 1} 0 R]>>",
+        f"<</Type/Font/Subtype/CIDFontType0/BaseFont/{name}{letters}/FontDescriptor {number + 2} 0 R>>",
+        f"<</Type/FontDescriptor/FontName/{name}{box}>>",
+    )
+    return [text.encode() for text in made]
 
 
 def _links(page: Page, pages: Sequence[int]) -> str:
@@ -170,9 +199,10 @@ def _outline(marks: list[tuple[str, int]], kids: list[int]) -> list[bytes]:
     return objects
 
 
-def _page_objects(number: int, page: Page, pages: Sequence[int]) -> list[bytes]:
-    data = zlib.compress(_content(page).encode("ascii"), 6)
+def _page_objects(number: int, page: Page, content: str, pages: Sequence[int], other: int) -> list[bytes]:
+    data = zlib.compress(content.encode("ascii"), 6)
     fonts = "".join(f"/{short} {3 + i} 0 R" for i, (short, _) in enumerate(_FONTS.values()))
+    fonts += f"/{_OTHER} {other} 0 R" if other else ""
     unit = f"/UserUnit {_n(page.unit)}" if page.unit > 1 else ""
     head = (
         f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {_n(page.paper[0])} {_n(page.paper[1])}]{unit}"
