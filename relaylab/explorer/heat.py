@@ -72,6 +72,8 @@ class Heat:
         lines.append(f"{'ms':>{wide}}  " + "".join(f"{self.passes[k - 1][1]:>6.1f}" for k in loud))
         return "\n".join([*lines, *(f"{k:>{wide}}  {self.passes[k - 1][0]}" for k in loud)])
 
+    __repr__ = __str__
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return bundle(self.scene, str(self))
 

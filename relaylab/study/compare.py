@@ -179,6 +179,8 @@ class Comparison:
             [head, *map(str, self.quantities), *(["", *map(str, self.operators)] if self.operators else [])]
         )
 
+    __repr__ = __str__
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {**self.difference()._repr_mimebundle_(), "text/plain": str(self)}
 

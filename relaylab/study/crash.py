@@ -70,6 +70,9 @@ class Crash:
         """The innermost call of code that is not relaylab's, or else of any."""
         return next((t for t in reversed(self.trace) if not t.ours), self.trace[-1] if self.trace else None)
 
+    def __repr__(self) -> str:
+        return f"<{self.kind} in the pass {self.stage.name}>"
+
     def __str__(self) -> str:
         did = "raised" if self.raised else "left a broken program:"
         lines = [f"the pass {self.stage.name} {did} {self.message}"]

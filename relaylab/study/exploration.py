@@ -41,6 +41,11 @@ class Exploration:
     def __init__(self, program: Program, pipeline: Pipeline):
         self.program, self.pipeline, self.history = program, pipeline, pipeline.history
 
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rows)) or "no pass"
+
+    __repr__ = __str__
+
     @property
     def opt_level(self) -> int:
         """The optimization level of the pipeline."""

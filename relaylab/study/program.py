@@ -42,9 +42,9 @@ class Program:
     """A named module with parameters, and, for networks of the zoo, the way to a small one of the same structure."""
 
     name: str
-    mod: IRModule
-    params: Mapping[str, NDArray] = field(default_factory=dict)
-    small: Callable[[], tuple[IRModule, dict[str, NDArray]]] | None = None
+    mod: IRModule = field(repr=False)
+    params: Mapping[str, NDArray] = field(default_factory=dict, repr=False)
+    small: Callable[[], tuple[IRModule, dict[str, NDArray]]] | None = field(default=None, repr=False)
     note: str = ""
     """What people should know of it, beside its name."""
 

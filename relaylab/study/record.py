@@ -25,6 +25,7 @@ from relaylab.support.errors import RelayValueError
 from relaylab.support.quoting import python_text
 from relaylab.support.schema import Within, read, read_json
 from relaylab.support.table import did_you_mean
+from relaylab.support.words import counted
 from relaylab.support.zipped import read_entries
 from relaylab.viz.write import files
 
@@ -54,6 +55,9 @@ class Recording:
     run: dict[str, Any]
     texts: dict[int, str]
     trace: list[dict[str, Any]]
+
+    def __repr__(self) -> str:
+        return f"<recorded run of {self.run['program']}: {counted(len(self.run['passes']), 'pass')}>"
 
     def module(self, frame: int = -1) -> IRModule:
         """The program before the first pass (0), after pass `frame`, or from the end on (-1)."""

@@ -42,6 +42,8 @@ class Roofline:
         lines = [f"{us:>10}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  {d.name}" for d, us in zip(rows, took)]
         return "\n".join([str(self.peaks), f"{'us':>10}  {'FLOP/byte':>10}  {'GFLOP/s':>9}  kernel", *lines])
 
+    __repr__ = __str__
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return bundle(self.scene, str(self))
 

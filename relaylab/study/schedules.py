@@ -64,6 +64,8 @@ class Trial:
             )
         )
 
+    __repr__ = __str__
+
 
 def schedule(what: Loadable, kernel: str, text: str | Schedule = "", opt_level: int = 3) -> Trial:
     """Build a program with a schedule for one kernel, beside the program as it is picked.

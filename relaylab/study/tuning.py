@@ -77,6 +77,8 @@ class Tuning:
         gains = f"{len(self.gains)} of {len(self.best)} kernels have a better one"
         return "\n".join([*lines, f"{counted(self.measured, 'schedule')} measured, {gains}"])
 
+    __repr__ = __str__
+
 
 @checked
 def tune(

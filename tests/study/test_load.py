@@ -133,3 +133,16 @@ def test_what_commands_take_functions_take():
     for passes in (study.explore, study.bisect):
         with pytest.raises(AttributeError, match="no pass named `Foo`"):
             passes("mlp", passes="FuseOps,Foo")
+
+
+def test_what_a_notebook_shows_of_a_study_can_be_read(tmp_path):
+    """A recorded run was shown as all its texts, megabytes of them, an exploration as an address."""
+    program = study.load("mlp")
+    found = study.explore(program)
+    run = study.reopen(study.record(found, tmp_path / "a.rlab"))
+    assert repr(program) == "Program(name='mlp', note='')" and repr(run).startswith("<recorded run of mlp: ")
+    assert repr(found) == "\n".join(map(str, found.rows)) and "CanonicalizeOps" in repr(found)
+    table = study.sweep(study.cells(["mlp"], measures=("counts",)))
+    comparison = study.compare(RELU, "FuseOps", "FoldConstant")
+    for told in (table, comparison, study.roofline("mlp", repeat=1), *study.llvm_steps(study.built("mlp"), "softmax")):
+        assert repr(told) == str(told) and len(repr(told)) < 2000

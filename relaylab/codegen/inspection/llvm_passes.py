@@ -51,6 +51,8 @@ class LLVMStep:
         words = f"{counted(added, 'line')} more, {len(lines) - added} fewer" if self.changed else "nothing to do"
         return f"{self.name:20} {self.ms:8.2f} ms  {words}"
 
+    __repr__ = __str__
+
 
 def llvm_passes(text: str, target: CpuTarget, names: Sequence[str] = PASSES) -> Iterator[LLVMStep]:
     """Run passes of LLVM over a module of LLVM IR; RelayValueError for a name that is none of llvmlite's passes."""

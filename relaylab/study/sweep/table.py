@@ -170,6 +170,8 @@ class SweepTable:
         table = [names, *lines]
         return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths)).rstrip() for line in table)
 
+    __repr__ = __str__
+
 
 def _kept(cell: SweepCell, answer: Answer) -> Row:
     spec = replace(cell, text=digest(cell.text) if cell.text else "").json()  # a table of texts would be large
