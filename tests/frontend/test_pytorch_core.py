@@ -248,7 +248,7 @@ RESIZED = {
     "nearest": lambda x, y: F.interpolate(x, scale_factor=(3, 1.7)), "linear": lambda x, y: F.interpolate(x, scale_factor=2, mode="bilinear"),
     "cubic": lambda x, y: F.interpolate(x, scale_factor=(2, 3), mode="bicubic"), "exact": lambda x, y: F.interpolate(x, scale_factor=2, mode="nearest-exact"),
     "to another": lambda x, y: F.interpolate(x, y.shape[-2:], mode="bilinear", align_corners=True), "nearest to another": lambda x, y: F.interpolate(x, y.shape[-2:]),
-    "to parts": lambda x, y: F.interpolate(x, (y.shape[-2] // 2 + 3, 7), mode="bicubic"), "signal": lambda x, y: F.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
+    "corners": lambda x, y: F.interpolate(x, scale_factor=(2, 1.5), mode="bilinear", align_corners=True), "to parts": lambda x, y: F.interpolate(x, (y.shape[-2] // 2 + 3, 7), mode="bicubic"), "signal": lambda x, y: F.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
 }  # fmt: skip
 
 
@@ -316,6 +316,8 @@ PARTS_OF_OPEN_SIZES = {
     "put": lambda x, i: torch.put(x, i[0], x[0]), "masked": lambda x, i: x.masked_scatter(i > 1, x * 2), "chosen": lambda x, i: torch.masked_select(x, i[0, :, :1] > 0), "windows": lambda x, i: x.unfold(1, 2, 2),
     "no windows": lambda x, i: x.unfold(1, 0, 3), "diagonal": lambda x, i: x.diagonal(-1, 1, 0), "own diagonal": lambda x, i: x.diagonal_scatter(x.diagonal(1, 1, 2) * 2, 1, 1, 2),
     "rolled": lambda x, i: x.roll((1, -2), (0, 1)), "rolled flat": lambda x, i: x.roll(-5), "halves": lambda x, i: torch.cat(x.chunk(2, 1)[::-1], 1),
+    "a product": lambda x, i: F.linear(x, x[0]), "layer_norm": lambda x, i: F.layer_norm(x.mT, x.shape[1:2]), "group_norm": lambda x, i: F.group_norm(x, 1), "a power": lambda x, i: x * x.shape[1] ** 2,
+    **{f"bags {mode}": lambda x, i, mode=mode: F.embedding_bag(i.flatten(), torch.eye(3), torch.arange(x.shape[0]) * 3, mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")},
 }  # fmt: skip
 
 

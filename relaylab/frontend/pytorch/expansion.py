@@ -139,7 +139,7 @@ class Expansion:
         flat, spec = tree_flatten((node.args, node.kwargs))
         key = (node.target, str(spec), *map(_key, flat))
         if key not in self._traced:
-            self._traced[key] = self._trace(node.target, flat, spec)
+            self._traced[key] = self._trace(node, flat, spec)
         traced = self._traced[key]
         if traced is None:
             return self.graph.node_copy(node, lambda n: values[n])
@@ -147,7 +147,7 @@ class Expansion:
         args = [values[n] for n in flat if hasattr(n, "meta")]
         return self.copy(traced, dict(zip(inputs, args)), node)
 
-    def _trace(self, target: Fx, flat: list[Any], spec: Fx) -> Fx:
+    def _trace(self, node: Fx, flat: list[Any], spec: Fx) -> Fx:
         """The graph of an operator's parts; None if torch leaves it whole."""
         from torch._dispatch.python import enable_python_dispatcher
         from torch._guards import detect_fake_mode
@@ -156,7 +156,7 @@ class Expansion:
 
         where = [k for k, v in enumerate(flat) if hasattr(v, "meta")]
         given = [flat[k].meta["val"] for k in where]
-        mode = detect_fake_mode(given)
+        mode = detect_fake_mode((given, node.meta["val"]))
         if mode is None or any(isinstance(v, (list, tuple)) for v in given):
             raise NotByParts
 
@@ -165,7 +165,7 @@ class Expansion:
             for k, v in zip(where, tensors):
                 full[k] = v
             args, more = tree_unflatten(full, spec)
-            return target(*args, **more)
+            return node.target(*args, **more)
 
         pure = self.torch.func.functionalize(run, remove="mutations_and_views")
         sizes = getattr(mode.shape_env, "replacements", {})
@@ -181,7 +181,7 @@ class Expansion:
         strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE)]
         if strange or any(_changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
             raise NotByParts
-        return None if [n.target for n in calls] == [target] else traced
+        return None if [n.target for n in calls] == [node.target] else traced
 
 
 def _changes(node: Fx) -> bool:

@@ -30,7 +30,7 @@ def linear(g: TorchGraph, node: AtenNode, x: Expr, weight: Expr, bias: Expr | No
     if g.rank(weight) == 1:
         return _plus(g, op.sum(op.multiply(x, weight), axis=[-1]), bias)
     flat = x if g.rank(x) > 1 else op.expand_dims(x, 0)
-    out = _plus(g, nn.dense(flat, weight, units=g.shape(weight)[0]), bias)
+    out = _plus(g, nn.dense(flat, weight, units=units if isinstance(units := g.dims(weight)[0], int) else None), bias)
     return out if g.rank(x) > 1 else op.squeeze(out, axis=[0])
 
 

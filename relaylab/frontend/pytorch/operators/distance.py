@@ -12,6 +12,7 @@ from relaylab.frontend.pytorch.graph import TorchGraph, chosen
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.pointwise import both
 from relaylab.frontend.pytorch.operators.reduction import vector_norm
+from relaylab.frontend.pytorch.operators.shapes import cut
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
 
@@ -53,33 +54,24 @@ def embedding_bag(
     """Sums, means or maxima of the rows of each bag; bags of nothing are 0. Only the first result is imported."""
     chosen(node, mode, (0, 1, 2), "mode")
     offsets, indices = g.to(offsets, "int64"), g.to(indices, "int64")
-    total, kind = g.shape(indices)[0], g.dtype(weight)
-    bags = g.shape(offsets)[0] - include_last_offset
-    starts = op.strided_slice(offsets, [0], [bags], [1], axes=[0])
-    if include_last_offset:
-        ends = op.strided_slice(offsets, [1], [bags + 1], [1], axes=[0])
-    else:
-        behind = op.strided_slice(offsets, [min(1, bags)], [bags], [1], axes=[0])
-        ends = op.concatenate([behind, g.const([total], "int64")], axis=0)
-    places = g.const(np.arange(total)[None], "int64")
-    inside = op.logical_and(
-        op.greater_equal(places, op.expand_dims(starts, 1)), op.less(places, op.expand_dims(ends, 1))
-    )
-    if padding_idx >= 0:
-        counts = op.not_equal(indices, g.const(padding_idx, "int64"))
-        inside = op.logical_and(inside, op.expand_dims(counts, 0))
-    rows = op.take(weight, indices, axis=0)
+    kind, empty = g.dtype(weight), -math.inf if mode == 2 else 0
+    rows = g.to(op.take(weight, indices, axis=0), "float64" if kind == "float64" else "float32")
     if per_sample_weights is not None:
-        rows = op.multiply(rows, op.expand_dims(per_sample_weights, 1))
-    wide, zero = op.expand_dims(inside, 2), g.const(0, kind)
-    size = op.sum(op.cast(inside, "int64"), axis=[1], keepdims=True)
+        rows = op.multiply(rows, g.to(op.expand_dims(per_sample_weights, 1), g.dtype(rows)))
+    counts = op.not_equal(indices, g.const(padding_idx, "int64"))
+    if padding_idx >= 0:
+        rows = op.where(op.expand_dims(counts, 1), rows, g.const(empty, rows))
+    behind = op.searchsorted(offsets, g.counted(g.size(indices, 0)), right=True, dtype="int64")
+    bag = op.expand_dims(op.subtract(behind, g.const(1, "int64")), 0)
+    size = op.scatter_nd(op.zeros_like(offsets), bag, g.to(counts, "int64"), "add")
+    size = op.expand_dims(size, 1)
+    start = op.full(g.const(empty, rows), g.sizes([g.size(offsets, 0), g.size(weight, 1)]), g.dtype(rows))
+    out = op.scatter_nd(start, bag, rows, "max" if mode == 2 else "add")
     if mode == 2:
-        out = op.max(op.where(wide, op.expand_dims(rows, 0), g.const(-math.inf, kind)), axis=[1])
-        out = op.where(op.greater(size, g.const(0, "int64")), out, zero)
-    else:
-        out = op.sum(op.where(wide, op.expand_dims(rows, 0), zero), axis=[1])
+        out = op.where(op.greater(size, g.const(0, "int64")), out, g.const(0, out))
     if mode == 1:
-        out = op.divide(out, op.cast(op.maximum(size, g.const(1, "int64")), kind))
+        out = op.divide(out, g.to(op.maximum(size, g.const(1, "int64")), g.dtype(out)))
+    out = cut(g, node, g.to(out, kind), 0, 0, -1 if include_last_offset else None)
     return [out, None, None, None]
 
 

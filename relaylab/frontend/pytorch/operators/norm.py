@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from relaylab import op
 from relaylab.frontend.onnx.operators.norm import normalized
@@ -16,9 +13,9 @@ from relaylab.ir import Expr
 from relaylab.op import nn
 
 
-def _vector(g: TorchGraph, given: Expr | None, extent: int, value: float, dtype: str) -> Expr:
+def _vector(g: TorchGraph, given: Expr | None, extent: int | Expr, value: float, dtype: str) -> Expr:
     """A weight, or the one that changes nothing."""
-    return g.const(np.full(extent, value), dtype) if given is None else given
+    return op.full(g.const(value, dtype), g.sizes([extent]), dtype) if given is None else given
 
 
 @converts("_native_batch_norm_legit_no_training")
@@ -67,9 +64,9 @@ def _channelwise(v: Expr, rank: int) -> Expr:
 def layer_norm(
     g: TorchGraph, node: AtenNode, x: Expr, shape: Sequence[int], weight: Expr | None, bias: Expr | None, eps: float
 ) -> list[Expr | None]:
-    rank, extent, kind = g.rank(x), math.prod(shape), g.dtype(x)
+    rank, kind = g.rank(x), g.dtype(x)
     if len(shape) == 1:
-        gamma, beta = _vector(g, weight, extent, 1, kind), _vector(g, bias, extent, 0, kind)
+        gamma, beta = _vector(g, weight, shape[0], 1, kind), _vector(g, bias, shape[0], 0, kind)
         return [nn.layer_norm(x, gamma, beta, axis=rank - 1, epsilon=eps), None, None]
     out = normalized(g, x, range(rank - len(shape), rank), eps)[0]
     out = out if weight is None else op.multiply(out, weight)
@@ -84,7 +81,7 @@ def group_norm(
     weight: Expr | None,
     bias: Expr | None,
     n: object,
-    channels: int,
+    channels: int | Expr,
     pixels: object,
     groups: int,
     eps: float,

@@ -40,17 +40,18 @@ def _targets(g: TorchGraph, x: Expr, size: object, factors: Sequence[float] | No
 
 
 def _resized(
-    g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None, method: str, mode: str
+    g: TorchGraph, node: AtenNode, x: Expr, size: object, factors: Sequence[float] | None, method: str, corners: bool
 ) -> Expr:
     """Each spatial axis resampled; torch reads by the factor that it was given, also if it does not divide."""
+    mode = "align_corners" if corners else "half_pixel"
     how = {"method": method, "coordinate_transformation_mode": mode, "rounding_method": "", "cubic_alpha": -0.75}
-    if _open(g, node, x) and g.rank(x) < 5 and all(f == int(f) for f in factors or ()):
+    if _open(g, node, x) and g.rank(x) < 5 and (corners or all(f == int(f) for f in factors or ())):
         targets = _targets(g, x, size, factors)
         if g.rank(x) == 4:
             return image.resize2d(x, g.sizes(targets), **how)
         return op.squeeze(image.resize2d(op.expand_dims(x, 2), g.sizes([1, *targets]), **how), axis=[2])
     extents, target = _extents(g, node, x)
-    scales = [f if factors else t / n for f, t, n in zip(factors or target, target, extents)]
+    scales = [f if factors and not corners else t / n for f, t, n in zip(factors or target, target, extents)]
     exact = all(abs(n * s - t) < 1e-6 for n, s, t in zip(extents, scales, target))
     if len(target) == 2 and exact:
         return image.resize2d(x, target, **how)
@@ -104,16 +105,14 @@ def nearest_exact(g: TorchGraph, node: AtenNode, x: Expr, size: object, factors:
 def linear(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
-    factors = None if corners else factors
-    return _resized(g, node, x, size, factors, "linear", "align_corners" if corners else "half_pixel")
+    return _resized(g, node, x, size, factors, "linear", corners)
 
 
 @converts("upsample_bicubic2d.vec")
 def cubic(
     g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool, factors: Sequence[float] | None = None
 ) -> Expr:
-    factors = None if corners else factors
-    return _resized(g, node, x, size, factors, "cubic", "align_corners" if corners else "half_pixel")
+    return _resized(g, node, x, size, factors, "cubic", corners)
 
 
 def _given(scales: Sequence[float | None]) -> list[float] | None:

@@ -17,7 +17,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Expr, Expr], Any]]]
     "add": (operator.add, op.add), "sub": (operator.sub, op.subtract), "mul": (operator.mul, op.multiply),
     "floordiv": (operator.floordiv, op.floor_divide), "mod": (operator.mod, op.floor_mod),
     "sym_max": (max, op.maximum), "sym_min": (min, op.minimum),
-    "truediv": (operator.truediv, op.divide),
+    "truediv": (operator.truediv, op.divide), "pow": (operator.pow, op.power),
     "eq": (operator.eq, op.equal), "ne": (operator.ne, op.not_equal), "lt": (operator.lt, op.less),
     "le": (operator.le, op.less_equal), "gt": (operator.gt, op.greater), "ge": (operator.ge, op.greater_equal),
 }  # fmt: skip
