@@ -85,7 +85,7 @@ ACTIVATIONS = {
     for name in "relu gelu silu hardswish hardsigmoid hardtanh relu6 elu selu celu mish softplus softsign logsigmoid tanhshrink hardshrink softshrink".split()
 } | {
     "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), X * 3), "elu 2": (lambda x: F.elu(x, 0.5), X),
-    "leaky": (lambda x: F.leaky_relu(x, 0.2), X), "prelu": (F.prelu, IMAGE, r(4)), "prelu 1": (F.prelu, X, r(1)),
+    "leaky": (lambda x: F.leaky_relu(x, 0.2), X), "rrelu": (F.rrelu, X), "prelu": (F.prelu, IMAGE, r(4)), "prelu 1": (F.prelu, X, r(1)),
     "softmax": (lambda x: F.softmax(x, 1), X), "softmax last": (lambda x: F.softmax(x, -1), X),
     "softmin": (lambda x: F.softmin(x, -1), X), "log_softmax": (lambda x: F.log_softmax(x, -1), X),
     "log_softmax 1": (lambda x: F.log_softmax(x, 1), X), "dropout": (lambda x: F.dropout(x, 0.5, False), X),

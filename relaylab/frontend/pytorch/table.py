@@ -27,7 +27,6 @@ _HELP = {
     "_native_batch_norm_legit_functional": _TRAINING,
     "bernoulli": _TRAINING,
     "native_batch_norm": _TRAINING,
-    "rrelu_with_noise_functional": _TRAINING,
     **dict.fromkeys(
         ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
     ),

@@ -22,6 +22,21 @@ def leaky_relu(g: TorchGraph, node: AtenNode, x: Expr, slope: float = 0.01) -> E
     return nn.leaky_relu(x, float(slope))
 
 
+@converts("rrelu_with_noise_functional")
+def rrelu(
+    g: TorchGraph,
+    node: AtenNode,
+    x: Expr,
+    noise: Expr,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+) -> list[Expr]:
+    """Its slope is drawn while a model is trained, and then is the mean of what it was drawn from."""
+    chosen(node, training, (False,), "training")
+    return [nn.leaky_relu(x, (lower + upper) / 2), noise]
+
+
 @converts("_prelu_kernel", "prelu")
 def prelu(g: TorchGraph, node: AtenNode, x: Expr, weight: Expr) -> Expr:
     """The kernel's weight has the data's rank; that of `prelu` is a vector over the second axis."""
