@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError, shown
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, shown
 from relaylab.support.table import did_you_mean
 
 KINDS: dict[type, str] = {bool: "IntImm", int: "IntImm", str: "runtime.String"}
@@ -39,14 +39,14 @@ class Choice:
                     code="build.option",
                     help=did_you_mean(key, kinds) or f"options: {', '.join(kinds) or 'none'}",
                 )
-            if not isinstance(value, kinds[key]):
+            if not isinstance(value, kinds[key]) and not (kinds[key] is bool and is_a(value, int) and value in (0, 1)):
                 found = KINDS.get(type(value), type(value).__name__)
                 raise RelayTypeError(
                     f'Attribute "{key}" should have type "{KINDS[kinds[key]]}" but instead found "{found}"',
                     code="build.option",
                     help=f"it is a {kinds[key].__name__}, not {shown(value)}",
                 )
-        return dict(options)
+        return {key: kinds[key](value) for key, value in options.items()}
 
     def __contains__(self, name: str) -> bool:
         return name in self.attrs

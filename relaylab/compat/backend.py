@@ -69,5 +69,10 @@ def sanitize_name(original_name: str) -> str:
 
 
 def mangle_module_name(mod_name: str | None) -> str:
-    """The prefix of the functions of a module: `tvmgen_default` for `default`, `tvmgen` for no name."""
+    """The prefix of the functions of a module: `tvmgen_default` for `default`, `tvmgen` for no name.
+
+    RelayValueError for a name with other letters than ASCII.
+    """
+    if mod_name and not mod_name.isascii():
+        raise RelayValueError(f"{mod_name} contains invalid characters", code="compat.c-name")
     return f"tvmgen_{mod_name}" if mod_name else "tvmgen"

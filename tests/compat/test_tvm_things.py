@@ -226,6 +226,8 @@ def test_names_for_c(tvm: Any) -> None:
     assert c.to_c_constant_style("TVM_Woof") == "TVM_WOOF" and c.prefix_name(["a", "b"]) == "TVM_a_b"
     assert c.prefix_generated_name("a") == "TVMGen_a" and c.sanitize_name("+_+ ") == "____"
     assert mangle_module_name("default") == "tvmgen_default" and mangle_module_name(None) == "tvmgen"
+    with pytest.raises(ValueError, match="contains invalid characters"):
+        mangle_module_name("\u018e")
     for wrong in (lambda: c.to_c_function_style("Cake"), lambda: c.prefix_name([]), lambda: c.sanitize_name("")):
         with pytest.raises(ValueError):
             wrong()

@@ -116,6 +116,7 @@ def test_errors_of_options_read_as_tvms(tvm: Any) -> None:
         with pytest.raises(tvm.TVMError, match=text):
             make()
     assert executor.list_registered_options("aot")["interface-api"] == "runtime.String"
+    assert executor("aot", {"unpacked-api": 1})["unpacked-api"] is True  # a number is what TVM keeps
 
 
 @pytest.mark.parametrize("hook", ["enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass"])
