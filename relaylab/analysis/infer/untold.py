@@ -17,9 +17,14 @@ from relaylab.ir.visit import children, remake, rewrite, users
 
 
 def untold(root: Expr, mod: IRModule | None = None) -> set[Expr]:
-    """The calls below `root` whose type arguments have to be written: inference would not find them again."""
+    """The calls below `root` whose type arguments have to be written: inference would not find them again.
+
+    None where `root` refers to functions and `mod`, which would say their types, is not given.
+    """
     told: set[Expr] = set()
     above = users(root)
+    if mod is None and any(isinstance(node, GlobalVar) for node in above):
+        return told
     if all(_is_told(node, above, mod) for node in above if _has_given(node)):
         return told
     with unrecorded():
