@@ -13,6 +13,7 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.expr import Tensor
+from relaylab.loop.scalar import compute_dtype
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -93,26 +94,39 @@ class roi_pool(Roi):
         bounds = np.clip(bounds + begin[..., None], 0, extent)
         return np.where(np.isnan(bounds), (extent, 0), bounds).astype("int64")
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, rois: Readable) -> Element:
-        layout, exactness = parse_layout(self.layout), precision(rois.dtype)
-        at, whole = layout.at(i), layout.extents(data.shape)
-        bounds = []
-        for axis, letter in enumerate("HW"):
-            corners = [b.cast(rois(at["N"], c), exactness) for c in (2 - axis, 4 - axis)]
-            begin, end = (b.round(v * self.spatial_scale) for v in corners)
-            size = b.max(end - begin + 1.0, 1.0) / float(self.pooled_size[axis])
-            k = b.cast(at[letter], exactness)
-            bounds.append((b.floor(k * size) + begin, b.ceil((k + 1.0) * size) + begin))
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, rois: Tensor) -> None:
+        b, layout = p.b, parse_layout(self.layout)
+        whole, channels = layout.extents(data.shape), layout.extents(out.shape)["C"]
+        kind = "uint8" if data.dtype == "bool" else compute_dtype(data.dtype)
+        with p.parallel(rois.shape[0]) as n:
+            best, image = p.scratch(channels, kind), p.let(b.clamp_index(b.cast(rois(n, 0), "int64"), whole["N"]))
+            with p.loops(self.pooled_size) as (row, column):
+                down, right = (self._range(p, rois, n, k, d, whole["HW"[d]]) for d, k in enumerate((row, column)))
+                empty = p.let(b.lor(down[1] <= 0, right[1] <= 0))
+                with p.loop(channels, kind="vectorized") as c:
+                    p.store(best, c, b.select(empty, b.const(0, kind), b.lowest(kind)))
+                with p.loop(whole["H"], stop=down[1]) as y, p.loop(whole["W"], stop=right[1]) as x:
+                    pixel = {"N": image, "H": down[0] + y, "W": right[0] + x}
+                    with p.loop(channels, kind="vectorized") as c:
+                        p.store(best, c, b.max(best(c), b.cast(data(*layout.index({**pixel, "C": c})), kind)))
+                with p.loop(channels, kind="vectorized") as c:
+                    at = layout.index({"N": n, "C": c, "H": row, "W": column})
+                    p.store(out, at, b.cast(best(c), out.dtype))
 
-        def inside(*cell: Element) -> Element:
-            places = [b.cast(c, exactness) for c in cell]
-            return b.all_of(*(t for p, (low, high) in zip(places, bounds) for t in (p >= low, p < high)))
-
-        image = b.clamp_index(b.cast(rois(at["N"], 0), "int64"), whole["N"])
-        extents = [whole[a] for a in "HW"]
-        read = lambda y, x: data(*layout.index({"N": image, "C": at["C"], "H": y, "W": x}))
-        best = b.rmax(extents, lambda y, x: b.guard(inside(y, x), lambda: read(y, x), b.lowest(out.dtype)))
-        return b.select(b.any(extents, inside), best, b.const(0, out.dtype))
+    def _range(
+        self, p: Procedure, rois: Tensor, n: Element, k: Element, axis: int, extent: int
+    ) -> tuple[Element, Element]:
+        """Where cell `k` begins along an axis, and how many pixels it has there."""
+        b, exactness = p.b, precision(rois.dtype)
+        corners = [b.cast(rois(n, c), exactness) for c in (2 - axis, 4 - axis)]
+        begin, end = (p.let(b.round(v * self.spatial_scale)) for v in corners)
+        size = p.let(b.max(end - begin + 1.0, 1.0) / float(self.pooled_size[axis]))
+        place = b.cast(k, exactness)
+        low, high = b.floor(place * size) + begin, b.ceil((place + 1.0) * size) + begin
+        # what is no number is none of the pixels
+        first = p.let(b.cast(b.select(low < float(extent), b.max(low, 0.0), float(extent)), "int64"))
+        last = b.cast(b.select(high > 0.0, b.min(high, float(extent)), 0.0), "int64")
+        return first, p.let(last - first)
 
     @classmethod
     def samples(cls) -> list[Sample]:
