@@ -171,8 +171,8 @@ def contiguity(simplifier: Simplifier, bodies: list[ScalarExpr], axis: Axis) -> 
     depends = Dependence()
     for load in loads:
         stride = simplifier.linear(load.indices[0]).terms.get(axis, 0)
-        plain = stride in (0, 1) and (stride == 1) == (axis in depends(load.indices[0]))
-        score += 1.0 if plain else -1.0
+        plain = stride in (0, 1, 2) and (stride > 0) == (axis in depends(load.indices[0]))
+        score += (1.0 if stride < 2 else 0.5) if plain else -1.0
     return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score  # 0.1: at a tie the longer axis wins
 
 

@@ -46,6 +46,7 @@ from relaylab.loop.simplify import Simplifier
 SEGMENTS = 32  # pieces of a region that is cut along several axes
 MOST_SEGMENTS = 512  # along one: a long concatenation would look at all its operands for every element
 MANY_PIECES = 8
+LONG = 64  # lanes whose ends are worth loops of their own
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne
 }  # fmt: skip
@@ -221,20 +222,35 @@ def split_axes(region: StoreRegion) -> list[StoreRegion]:
 
 
 def cut_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
-    """The region cut along one of its axes where conditions on that axis alone change; [] if none does."""
+    """The region cut along one of its axes where conditions on that axis alone change; [] if none does.
+
+    Along lanes also where they hold from then on, whatever reductions run over: masks cost more there than a loop.
+    """
     cuts: dict[Axis, set[int]] = {}
+    strides = simplifier.linear(region.stores[0].address).terms
+    lanes = next((a for a in region.axes if strides.get(a) == 1 and a.extent >= LONG), None)
     for node in post_order(*region.roots):
         if isinstance(node, Apply) and node.op in _COMPARISONS and node.args[0].dtype == INDEX:
             difference = simplifier.linear(node.args[0]) - simplifier.linear(node.args[1])
-            axes = list(difference.terms)
+            axes = [a for a in difference.terms if a in region.axes]
             axis = axes[0] if len(axes) == 1 else None
-            if isinstance(axis, Axis) and axis.size is None and axis in region.axes:
-                cuts.setdefault(axis, set()).update(_changes(node.op, difference, axis))
+            if isinstance(axis, Axis) and axis.size is None:
+                for known in [difference] if len(difference.terms) == 1 else _ends(difference, axis, lanes):
+                    cuts.setdefault(axis, set()).update(_changes(node.op, known, axis))
     most = MOST_SEGMENTS if region.segments == SEGMENTS else region.segments
     for axis, places in cuts.items():
         if places and len(places) < most:
             return _cut(region, axis, sorted(places))
     return []
+
+
+def _ends(difference: Linear, axis: Axis, lanes: Axis | None) -> list[Linear]:
+    """The difference with the axes of reductions in it at their ends; nothing of others, and but for lanes."""
+    steps = [(a, factor) for a, factor in difference.terms.items() if a is not axis]
+    if axis is not lanes or not all(isinstance(a, Axis) and a.size is None for a, _ in steps):
+        return []
+    ends = [(0, factor * (a.extent - 1)) for a, factor in steps if isinstance(a, Axis)]
+    return [Linear({axis: difference.terms[axis]}, difference.const + sum(map(end, ends))) for end in (min, max)]
 
 
 def _changes(op: str, difference: Linear, axis: Axis) -> set[int]:

@@ -386,3 +386,16 @@ def test_values_over_the_same_axes_are_kept_by_one_loop():
     lines = [line.strip() for line in str(program).splitlines()]
     stores = [k for k, line in enumerate(lines) if line.startswith("row")]
     assert len(stores) == 2 and stores[1] == stores[0] + 1
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+def test_windows_lie_side_by_side_in_lanes_and_guards_at_the_ends_alone(isa):
+    out, x = OutSpec((3, 200), "float32"), floats(3, 400)
+
+    def window(b, out, i, x):
+        at = lambda k: i[1] * 2 + k - 1
+        return b.rmax(4, lambda k: b.guard(b.inside(at(k), 400), lambda: x(i[0], at(k)), -9.0))
+
+    agree(out, window, [x], isa)
+    text = str(single(out, window, [x]).program())
+    assert text.count("guard(") == 2 and "in 198 vectorized" in text
