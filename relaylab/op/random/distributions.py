@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from relaylab.ir.expr import Call, Constant, Expr, TupleWrapper, as_expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Ints, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import ints, ravel
+from relaylab.op.indexing import ints, ravel, unravel
 from relaylab.op.random.threefry import FIRST, Drawn, draw, split, unit, unit_at
 from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 KEY = TensorType((10,), "uint64")
 FLOATS = ("float16", "float32", "float64")
@@ -245,23 +249,29 @@ class multinomial(Drawing):
         sums = np.cumsum(np.maximum(probs.astype("float32"), 0), axis=-1, dtype="float32")
         with np.errstate(invalid="ignore"):
             shares = np.maximum(probs.astype("float32"), 0) / sums[..., -1:]
-        above = (
-            np.cumsum(shares, axis=-1, dtype="float32")[..., None] - unit(found, "float32").reshape(shape)[..., None, :]
-        )
-        return new, np.argmin(np.where(above > 0, above, np.float32(1)), axis=-2).astype("int32")
+        upto, limits = np.cumsum(shares, axis=-1, dtype="float32"), unit(found, "float32").reshape(shape)
+        return new, np.argmax(upto[..., None] > limits[..., None, :], axis=-2).astype("int32")
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, key: Readable, probs: Readable) -> Element:
-        extent, rows = int(probs.shape[-1]), math.prod(int(n) for n in probs.shape[:-1])
-        drawn = Drawn(b, key, rows * self.num_samples)
-        if out.field == 0:
-            return drawn.next(b.index(i[0]))
-        zero, one = b.const(0.0, "float32"), b.const(1.0, "float32")
-        weight = lambda k: b.max(b.cast(probs(*i[:-1], k), "float32"), zero)
-        total = b.sum(extent, weight)
-        limit = unit_at(b, drawn.at(b.index(ravel(i, out.shape))), "float32")
-        upto = lambda k: b.sum(extent, lambda n: b.guard(n <= k, lambda: weight(n) / total, zero))
-        above = lambda k: upto(k) - limit
-        return b.cast(b.argmin(extent, lambda k: b.select(above(k) > 0, above(k), one)), "int32")
+    def procedure(self, p: Procedure, new: Tensor, chosen: Tensor, key: Tensor, probs: Tensor) -> None:
+        """Per row the running sums of the shares; a number that is drawn chooses the first above it, or index 0."""
+        b, (*lead, extent) = p.b, probs.shape
+        rows, many = math.prod(lead), self.num_samples
+        drawn = Drawn(b, key, rows * many)
+        p.each(new, lambda i: drawn.next(b.index(i)))
+        with p.parallel(rows) as row:
+            at, upto = unravel(b, row, lead), p.scratch(extent, "float32")
+            weight = lambda k: b.max(b.cast(probs(*at, k), "float32"), 0.0)
+            total, sum_ = (p.let(b.const(0.0, "float32")) for _ in range(2))
+            with p.loop(extent) as k:
+                p.add(total, weight(k))
+            with p.loop(extent) as k:
+                p.add(sum_, weight(k) / total)
+                p.store(upto, k, sum_)
+            with p.loop(many) as place:
+                limit, first = p.let(unit_at(b, drawn.at(row * many + place), "float32")), p.let(extent)
+                with p.loop(extent, kind="vectorized") as k:
+                    p.add(first, b.select(upto(k) > limit, k, extent), "min")
+                p.store(chosen, (*at, place), b.cast(b.select(first < extent, first, 0), "int32"))
 
     @classmethod
     def samples(cls) -> list[Sample]:

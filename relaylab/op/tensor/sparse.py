@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import AnyDim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import (
     Input,
@@ -22,11 +25,14 @@ from relaylab.op.base import (
     sample,
     wrap,
 )
-from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.helpers import TypeSolver
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
 from relaylab.op.shapes import same_dim
 from relaylab.op.tensor.casts import as_dtype
 from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 
 @op("sparse_to_dense", level=3, attrs_key="SparseToDense")
@@ -67,19 +73,15 @@ class sparse_to_dense(Opaque):
             out[tuple(at)] = v
         return out
 
-    def lower(
-        self, b: ElementBuilder, out: OutSpec, i: Index, indices: Readable, values: Readable, default: Readable
-    ) -> Element:
-        rank = len(indices.shape)
-        count = int(indices.shape[0]) if rank else 1
-
-        def hit(k: Element) -> Element:
-            row = [indices(k, d) for d in range(len(i))] if rank == 2 else [indices(k) if rank else indices()]
-            return b.all_of(*(b.eq(b.load_index(x), j) for x, j in zip(row, i)))
-
-        last = b.rmax(count, lambda k: b.select(hit(k), k, -1))
-        read = lambda: values(last) if values.shape and int(values.shape[0]) != 1 else values(*[0] * len(values.shape))
-        return b.guard(last >= 0, read, b.cast(default(*[0] * len(default.shape)), out.dtype))
+    def procedure(self, p: Procedure, out: Tensor, indices: Tensor, values: Tensor, default: Tensor) -> None:
+        """The default, then the values in their order; a coordinate outside is left out."""
+        b, rank, (many, *_) = p.b, len(indices.shape), (*indices.shape, 1)
+        p.each(out, lambda *i: b.cast(default(*[0] * len(default.shape)), out.dtype))
+        with p.parallel(1), p.loop(many) as k:
+            row = [indices(*(k, d)[:rank]) for d in range(len(out.shape))]
+            at = [p.let(b.load_index(x)) for x in row]
+            with p.when(b.all_of(*(b.inside(x, n) for x, n in zip(at, out.shape)))):
+                p.store(out, at, values(*[k if n != 1 else 0 for n in values.shape]))
 
     @classmethod
     def build(cls, sparse_indices: Expr, output_shape: object, sparse_values: Expr, default_value: object = 0) -> Expr:
