@@ -7,7 +7,8 @@ A matrix in CSR form is (data, indices, indptr): row r has the values data[indpt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,10 @@ import numpy as np
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
+from relaylab.loop.scalar import compute_dtype
 from relaylab.op import rules
 from relaylab.op.base import Opaque, OutElementwiseFusable, Sample, attr, op, sample, wrap
-from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.shapes import derive
 from relaylab.support.errors import RelayTypeError, shown
 
@@ -68,18 +70,19 @@ def stored(
             yield (slice(r * height, (r + 1) * height), slice(c * width, (c + 1) * width)), blocks[k]
 
 
-def entry(b: ElementBuilder, data: Readable, indices: Readable, indptr: Readable, r: Element, c: Element) -> Element:
-    """The element at row `r` and column `c` as a loop-level expression: a search among the stored blocks."""
-    block = tuple(int(n) for n in data.shape[1:]) or (1, 1)
-    row, column = r // block[0], c // block[1]
-    first, end = b.load_index(indptr(row)), b.load_index(indptr(row + 1))
-    inner = () if len(data.shape) == 1 else (r % block[0], c % block[1])
+@contextmanager
+def stored_blocks(p: Procedure, matrix: Sequence[Tensor], row: Element) -> Iterator[tuple[Element, Element]]:
+    """What is done with each block that is stored in a row of blocks: its number, and its first column."""
+    (data, indices, indptr), b = matrix, p.b
+    begin = p.let(b.load_index(indptr(row)))
+    with p.loop(data.shape[0], stop=b.load_index(indptr(row + 1)) - begin) as k:
+        yield p.let(begin + k), p.let(b.load_index(indices(begin + k)) * (data.shape[2] if len(data.shape) == 3 else 1))
 
-    def term(k: Element) -> Element:
-        here = b.all_of(k >= first, k < end, b.eq(b.load_index(indices(k)), column))
-        return b.guard(here, lambda: data(k, *inner), b.const(0, data.dtype))
 
-    return b.sum(int(data.shape[0]), term)
+def block_of(data: Tensor) -> tuple[int, int]:
+    """The height and width of the blocks of a matrix."""
+    height, width = data.shape[1:] or (1, 1)
+    return height, width
 
 
 def rows(matrix: list[TensorType]) -> Dim:
@@ -136,16 +139,23 @@ class sparse_dense(OutElementwiseFusable):
         return TensorType((n, x.shape[0]) if self.sparse_lhs else (x.shape[0], n), x.dtype)
 
     def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
-        data, indices, indptr = sparse
-        matrix = dense(data, indices, indptr, dense_data.shape[1])
-        product = matrix @ dense_data.T if self.sparse_lhs else dense_data @ matrix.T
-        return product.astype(dense_data.dtype)
+        data, _, indptr = sparse
+        out = np.zeros((len(dense_data), (len(indptr) - 1) * (data.shape[1:] or (1,))[0]))
+        for (rows, columns), block in stored(*sparse, dense_data.shape[1]):  # no others meet a NaN
+            out[:, rows] += dense_data[:, columns] @ block.T
+        return (out.T if self.sparse_lhs else out).astype(dense_data.dtype)
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
-        row, other = i if self.sparse_lhs else i[::-1]
-        data, indices, indptr = sparse
-        term = lambda k: entry(b, data, indices, indptr, row, k) * dense_data(other, k)
-        return b.sum(int(dense_data.shape[1]), term)
+    def procedure(self, p: Procedure, out: Tensor, dense_data: Tensor, *matrix: Tensor) -> None:
+        (data, *_, indptr), b, wide = matrix, p.b, compute_dtype(out.dtype)
+        height, width = block_of(data)
+        with p.parallel(dense_data.shape[0]) as other, p.loops((indptr.shape[0] - 1, height)) as (row, y):
+            total = p.let(b.const(0, wide))
+            with stored_blocks(p, matrix, row) as (k, column), p.when(b.inside(column, dense_data.shape[1])):
+                with p.loop(width) as x:
+                    value = data(*(k, y, x)[: len(data.shape)])
+                    p.add(total, b.cast(value, wide) * b.cast(dense_data(other, column + x), wide))
+            at = row * height + y
+            p.store(out, (at, other) if self.sparse_lhs else (other, at), b.cast(total, out.dtype))
 
     @classmethod
     def build(cls, dense_mat: Expr, sparse_mat: object, sparse_lhs: bool = False) -> Expr:
@@ -190,9 +200,15 @@ class sparse_add(Opaque):
         data, indices, indptr = sparse
         return dense_data + dense(data, indices, indptr, dense_data.shape[1])
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
-        data, indices, indptr = sparse
-        return dense_data(*i) + entry(b, data, indices, indptr, i[0], i[1])
+    def procedure(self, p: Procedure, out: Tensor, dense_data: Tensor, *matrix: Tensor) -> None:
+        (data, *_, indptr), b = matrix, p.b
+        height, width = block_of(data)
+        p.each(out, lambda *i: dense_data(*i))
+        with p.parallel(indptr.shape[0] - 1) as row:
+            with stored_blocks(p, matrix, row) as (k, column), p.when(b.inside(column, out.shape[1])):
+                with p.loops((height, width)) as (y, x):
+                    at = (row * height + y, column + x)
+                    p.store(out, at, out(*at) + data(*(k, y, x)[: len(data.shape)]))
 
     @classmethod
     def build(cls, dense_mat: Expr, sparse_mat: object) -> Expr:
@@ -306,28 +322,28 @@ class sparse_conv2d(OutElementwiseFusable):
         out = out.reshape(*pixels, rows)
         return (out.transpose(0, 3, 1, 2) if nchw else out).astype(dense_data.dtype)
 
-    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, dense_data: Readable, *sparse: Readable) -> Element:
-        data, indices, indptr = sparse
-        block, k, nchw = tuple(int(n) for n in data.shape[1:]) or (1, 1), self.kernel_size, self.layout == "NCHW"
-        n, row, y, x = i if nchw else (i[0], i[3], i[1], i[2])
-        channels = int(dense_data.shape[1 if nchw else 3])
-        first, end = b.load_index(indptr(row // block[0])), b.load_index(indptr(row // block[0] + 1))
-
-        def pixel(column: Element) -> Element:
-            tap, c = (column % (k * k), column // (k * k)) if nchw else (column // channels, column % channels)
-            v, u = y + tap // k - k // 2, x + tap % k - k // 2
-            height, width = (int(dense_data.shape[d]) for d in ((2, 3) if nchw else (1, 2)))
-            inside = b.all_of(v >= 0, v < height, u >= 0, u < width)
-            place = (n, c, v, u) if nchw else (n, v, u, c)
-            return b.guard(inside, lambda: dense_data(*place), b.const(0, dense_data.dtype))
-
-        def term(t: Element) -> Element:
-            k, c = t // block[1], t % block[1]
-            inner = () if len(data.shape) == 1 else (row % block[0], c)
-            value = lambda: data(k, *inner) * pixel(b.load_index(indices(k)) * block[1] + c)
-            return b.guard(b.all_of(k >= first, k < end), value, b.const(0, data.dtype))
-
-        return b.sum(int(data.shape[0]) * block[1], term)
+    def procedure(self, p: Procedure, out: Tensor, dense_data: Tensor, *matrix: Tensor) -> None:
+        """A row of pixels side by side: each stored number is one tap of all of them."""
+        (data, *_, indptr), b, wide = matrix, p.b, compute_dtype(out.dtype)
+        size, nchw, (height, width) = self.kernel_size, self.layout == "NCHW", block_of(data)
+        index = lambda n, c, y, x: (n, c, y, x) if nchw else (n, y, x, c)
+        batch, channels, lines, pixels = (dense_data.shape[self.layout.index(a)] for a in "NCHW")
+        with p.parallel(batch * lines) as line:
+            n, y, totals = line // max(lines, 1), line % max(lines, 1), p.scratch(pixels, wide)
+            with p.loops((indptr.shape[0] - 1, height)) as (row, inner):
+                with p.loop(pixels, kind="vectorized") as x:
+                    p.store(totals, x, 0)
+                with stored_blocks(p, matrix, row) as (k, column), p.loop(width) as t:
+                    at, value = p.let(column + t), p.let(b.cast(data(*(k, inner, t)[: len(data.shape)]), wide))
+                    tap, c = (at % size**2, at // size**2) if nchw else (at // max(channels, 1), at % max(channels, 1))
+                    v, u = p.let(y + tap // size - size // 2), p.let(tap % size - size // 2)
+                    with p.when(b.all_of(b.inside(v, lines), b.inside(at, channels * size**2))):
+                        with p.loop(pixels, kind="vectorized") as x:
+                            read = lambda x=x: b.cast(dense_data(*index(n, c, v, x + u)), wide)
+                            seen = b.guard(b.inside(x + u, pixels), read, b.const(0, wide))
+                            p.store(totals, x, totals(x) + value * seen)
+                with p.loop(pixels, kind="vectorized") as x:
+                    p.store(out, index(n, row * height + inner, y, x), b.cast(totals(x), out.dtype))
 
     @classmethod
     def build(cls, dense_mat: Expr, sparse_mat: object, layout: str = "NHWC", kernel_size: int = 1) -> Expr:
