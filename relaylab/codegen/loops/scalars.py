@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, is_float, lanes, llvm_type, suffix, vector
-from relaylab.codegen.loops import vector_math
+from relaylab.codegen.loops import vector_arcs, vector_math
 from relaylab.loop.scalar import NARROW, compute_dtype
 from relaylab.support.errors import RelayTypeError
 
@@ -166,6 +166,14 @@ _OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
     "sin": lambda f, x, _: _near(f, "sin", vector_math.sin, x),
     "cos": lambda f, x, _: _near(f, "cos", vector_math.cos, x),
     "tan": lambda f, x, _: _near(f, "tan", vector_math.tan, x),
+    "asin": lambda f, x, _: vector_arcs.asin(f, x),
+    "acos": lambda f, x, _: vector_arcs.acos(f, x),
+    "atan": lambda f, x, _: vector_arcs.atan(f, x),
+    "sinh": lambda f, x, _: vector_arcs.sinh(f, x),
+    "cosh": lambda f, x, _: vector_arcs.cosh(f, x),
+    "asinh": lambda f, x, _: vector_arcs.asinh(f, x),
+    "acosh": lambda f, x, _: vector_arcs.acosh(f, x),
+    "atanh": lambda f, x, _: vector_arcs.atanh(f, x),
 }
 
 

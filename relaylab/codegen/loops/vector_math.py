@@ -10,7 +10,7 @@ Largest relative errors over dense sweeps (tests/codegen/test_generic_vmath.py);
     sin, cos 2 ulp    (tan: 4) Cody-Waite reduction by pi / 2 in float64, polynomials of degree 7 and 8
 
 NaN gives NaN. Coefficients of log, sin and cos: Cephes; of tanh and erf: the rational approximations used by Eigen.
-What is not here (pow, asin ... and all of float64) is a call of the C library per lane, see
+What is neither here nor in `vector_arcs` (pow, and all of float64) is a call of the C library per lane, see
 `relaylab.codegen.loops.scalars`, and so are sine, cosine and tangent of angles beyond `FAR`.
 """
 
