@@ -220,6 +220,28 @@ CASES = [
     ("vision.roi_align", [T(1, 2, 5, 5), T(1, 5)], {"pooled_size": (2,), "spatial_scale": 1.0}, "must be 2 positive"),
     ("image.crop_and_resize", [T(1, 2, 5, 5), T(1, 4), T(1, dtype="int32")], {"crop_size": (2,)}, "must be 2 positive"),
     ("image.affine_grid", [T(1, 2, 3)], {"target_shape": (2,)}, "must be 2 positive"),
+    ("image.dilation2d", [T(1, 2, 5, 6), T(2, 3, 2)], {"strides": (0, 1)}, "`strides` must be 2 positive"),
+    ("image.dilation2d", [T(1, 2, 5, 6), T(2, 3, 2)], {"dilations": (1, -1)}, "`dilations` must be 2 positive"),
+    ("image.resize1d", [T(1, 2, 5)], {"size": (3,), "roi": (0.0,), "layout": "NCW"}, "must be 2 numbers"),
+    (
+        "nn.contrib_conv2d_gemm_without_weight_transform",
+        [T(1, 5, 6, 2), T(2, 8, 4, 3)],
+        {"channels": 0, "kernel_size": (3, 3), "data_layout": "NHWC", "kernel_layout": "HWIO"},
+        "`channels` must be at least 1",
+    ),
+    ("nn.conv2d_backward_weight", [T(1, 4, 3, 3), T(1, 2, 4, 4)], {"kernel_size": ()}, "`kernel_size` must be 2 pos"),
+    ("nn.upsampling", [T(1, 2, 3, 3)], {"scale_h": float("nan"), "scale_w": 2.0}, "must be numbers"),
+    ("qnn.leaky_relu", [T(3, dtype="int8"), *[T(), T(dtype="int32")] * 2], {"alpha": float("inf")}, "must be a number"),
+    ("vision.multibox_prior", [T(1, 3, 2, 2)], {"ratios": (1.0, 0.0)}, "ratios above 0"),
+    ("vision.multibox_prior", [T(1, 3, 2, 2)], {"steps": (0.5,)}, "two steps"),
+    ("vision.multibox_transform_loc", [T(1, 2, 3), T(1, 12), T(1, 3, 4)], {"variances": (1.0,)}, "must be 4 numbers"),
+    ("vision.get_valid_counts", [T(1, 2, 6), T()], {"score_index": -1}, "no column -1"),
+    (
+        "vision.proposal",
+        [T(1, 2, 3, 4), T(1, 4, 3, 4), T(1, 3)],
+        {"scales": (8.0,), "ratios": (1.0,), "rpn_post_nms_top_n": -1},
+        "a number of boxes from 0 on",
+    ),
     ("clip", [T(3, dtype="int32")], {"a_min": float("nan"), "a_max": 1.0}, "int32 cannot be limited to nan"),
 ]
 

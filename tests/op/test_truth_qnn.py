@@ -177,6 +177,11 @@ def test_scales_for_each_channel_and_scales_that_are_not_known() -> None:
     np.testing.assert_array_equal(lowered(record, [x, scales, zeros, *given], TensorType(x.shape, "int8")), expected)
 
 
+def test_unsigned_results_of_64_bits_are_as_large_as_sums_can_be() -> None:
+    check(np.uint64([0, 2, 2**31 - 1]), lambda x: qnn.requantize(x, F(1), Z(0), F(1), Z(0), out_dtype="uint64"),
+          ints(-2, 2, 2**31 - 1, dtype="int32"))  # fmt: skip
+
+
 def test_a_number_keeps_its_shape_beside_parameters_of_one_element() -> None:
     scale, zero = np.array([0.5], "float32"), np.array([3], "int32")
     check(np.int8(9), lambda x, s, z: qnn.add(x, x, *[s, z] * 3), np.int8(6), scale, zero)

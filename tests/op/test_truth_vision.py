@@ -374,6 +374,16 @@ def test_arguments_that_make_no_sense_are_errors_of_their_own(build):
         build(relay.random.threefry_key(0), relay.var("x", shape=(1, 2, 3, 3)))
 
 
+def test_no_limit_before_the_suppression_is_none():
+    inputs = [RNG.random((1, 4, 3, 2)), RNG.random((1, 8, 3, 2)), np.array([[64.0, 80.0, 1.0]])]
+    few = {"scales": (2.0,), "ratios": (0.5, 1.0), "rpn_post_nms_top_n": 3, "rpn_min_size": 4, "iou_loss": False}
+    few |= {"feature_stride": 16, "threshold": 0.7}
+    found = [run(lambda *x, n=n: relay.vision.proposal(*x, rpn_pre_nms_top_n=n, **few), *inputs) for n in (99, 0, -1)]
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+    assert found[0].any()
+
+
 def test_a_proposal_of_no_cells_is_no_box():
     record = OPERATORS["vision.proposal"].definition(scales=(2.0,), ratios=(0.5, 1.0), rpn_post_nms_top_n=3)
     found = record.reference(np.zeros((1, 4, 0, 2)), np.zeros((1, 8, 0, 2)), np.array([[64.0, 80.0, 1.0]]))

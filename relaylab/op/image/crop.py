@@ -175,6 +175,7 @@ class dilation2d(OutElementwiseFusable):
         whole = layout.whole(data.shape)
         kernel = rules.layout(s, self.kernel_layout, "IHW", weight, "weight").whole(weight.shape)
         rules.equal_dims(s, kernel["I"], whole["C"], "the channels of data and weight")
+        each(s, self.strides, 2, "strides"), each(s, self.dilations, 2, "dilations")
         for a, step, dilation, pad in self.axes():
             whole[a] = window_extent(s, whole[a], kernel[a], step, dilation, pad)
         return TensorType(rules.laid_out(s, layout, whole), rules.summed(s, self.out_dtype or data.dtype, data, weight))

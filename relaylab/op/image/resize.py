@@ -62,6 +62,8 @@ class Resize(Resampled):
         size = self.size or ()
         if len(size) != len(self.spatial) or any(not isinstance(n, AnyDim) and n < 1 for n in size):
             s.fail(f"`size` of {self.op_name} must be {len(self.spatial)} positive values, not {self.size}")
+        if self.roi and len(self.roi) != 2 * len(self.spatial):
+            s.fail(f"`roi` of {self.op_name} must be {2 * len(self.spatial)} numbers, not {self.roi}")
         return super().result_type(s, data)
 
     @classmethod

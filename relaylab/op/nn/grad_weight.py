@@ -52,6 +52,8 @@ class conv2d_backward_weight(Convolution):
     def result_type(self, s: TypeSolver, grad: TensorType, data: TensorType) -> Type | None:
         each(s, self.strides, 2, "strides"), each(s, self.dilation, 2, "dilation")
         rules.positive(s, self.groups, "groups")
+        if self.kernel_size is not None:
+            each(s, self.kernel_size, 2, "kernel_size")
         grads = rules.layout(s, self._grad_layout, "NCHW", grad, "grad").whole(grad.shape)
         whole = rules.layout(s, self.data_layout, "NCHW", data).whole(data.shape)
         if self.kernel_size is None and (grad.is_dynamic or data.is_dynamic):

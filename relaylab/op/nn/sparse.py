@@ -139,9 +139,9 @@ class sparse_dense(OutElementwiseFusable):
         return TensorType((n, x.shape[0]) if self.sparse_lhs else (x.shape[0], n), x.dtype)
 
     def reference(self, dense_data: np.ndarray, *sparse: np.ndarray) -> np.ndarray:
-        data, _, indptr = sparse
+        data, indices, indptr = sparse
         out = np.zeros((len(dense_data), (len(indptr) - 1) * (data.shape[1:] or (1,))[0]))
-        for (rows, columns), block in stored(*sparse, dense_data.shape[1]):  # no others meet a NaN
+        for (rows, columns), block in stored(data, indices, indptr, dense_data.shape[1]):  # no others meet a NaN
             out[:, rows] += dense_data[:, columns] @ block.T
         return (out.T if self.sparse_lhs else out).astype(dense_data.dtype)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
-from relaylab.ir.types import Dim
+from relaylab.ir.types import Dim, TensorType
 from relaylab.op.base import Sample, attr, op, sample
+from relaylab.op.helpers import TypeSolver
 from relaylab.op.nn.resample import Sampling
 from relaylab.op.nn.resampling import Resampled
 from relaylab.op.shapes import derive
@@ -20,6 +22,11 @@ class Scaled(Resampled):
     def factors(self) -> list[float]:
         """The factor of each spatial axis."""
         return [getattr(self, f"scale_{a.lower()}") for a in self.spatial]
+
+    def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
+        if not all(map(isfinite, self.factors())):
+            s.fail(f"the factors of {self.op_name} must be numbers, not {self.factors()}")
+        return super().result_type(s, data)
 
     def target(self, extents: Sequence[Dim]) -> list[Dim]:
         return [derive(lambda n, f=f: max(round(n * f), 0), d) for d, f in zip(extents, self.factors())]

@@ -95,7 +95,7 @@ def as_type(b: Numbers, x: N, of: str, dtype: str) -> N:
 
 def saturated(b: Numbers, x: N, dtype: str, of: str = "int64") -> N:
     """Numbers of type `of` clamped to an integer type."""
-    low, high = (b.const(v, of) for v in limits(dtype))
+    low, high = (b.const(v if "float" in of else min(v, limits(of)[1]), of) for v in limits(dtype))
     return b.cast(b.min(b.max(x, low), high), dtype)
 
 

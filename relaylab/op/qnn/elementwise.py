@@ -7,6 +7,7 @@ is joined are computed on integers (`relaylab.op.qnn.arithmetic`).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
@@ -158,6 +159,11 @@ class leaky_relu(Unary):
     alpha: float = attr(0.25, "the slope below 0")
     parameters = "x alpha input_scale input_zero_point output_scale output_zero_point"
     low = -5
+
+    def relation(self, s: TypeSolver, *types: Type) -> Type | None:
+        if not isfinite(self.alpha):
+            s.fail(f"`alpha` of qnn.leaky_relu must be a number, not {self.alpha}")
+        return super().relation(s, *types)
 
     def compute(self, b: Numbers, given: str, dtype: str, *values: N) -> N:
         q, zero = requantized(b, *values), b.cast(values[-1], "int64")

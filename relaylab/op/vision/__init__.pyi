@@ -81,7 +81,7 @@ def proposal(cls_prob: Arg, bbox_pred: Arg, im_info: Arg, scales: Floats, ratios
     ratios: heights of the anchors over their widths; A is scales times ratios
     feature_stride: the distance of two cells in pixels of the image
     threshold: the intersection over union from which on a box removes another
-    rpn_pre_nms_top_n: how many of the best boxes are looked at
+    rpn_pre_nms_top_n: how many of the best boxes are looked at; below 1: all
     rpn_post_nms_top_n: how many boxes each image gets; if too few stay they are repeated
     rpn_min_size: the height and width below which a box scores -1 and grows by half of it on every side
     iou_loss: whether `bbox_pred` moves the corners of anchors, unscaled

@@ -40,6 +40,8 @@ class multibox_prior(Opaque):
             s.fail(f"{self.op_name} has no cells to lay boxes on in {type_text(data)}")
         if not self.sizes or not self.ratios:
             s.fail(f"{self.op_name} needs a size and a ratio")
+        if min(self.ratios) <= 0 or len(self.steps) != 2 or len(self.offsets) != 2:
+            s.fail(f"{self.op_name} needs ratios above 0, two steps and two offsets")
         count = len(self.sizes) + len(self.ratios) - 1
         return TensorType((1, derive(lambda h, w: h * w * count, *data.shape[2:]), 4), data.dtype)
 
@@ -111,6 +113,8 @@ class multibox_transform_loc(Opaque):
     def result_type(self, s: TypeSolver, p: TensorType, offsets: TensorType, a: TensorType) -> Type | None:
         batch, _, count = rules.rank(s, rules.floats(s, p, "cls_prob"), 3, "cls_prob").shape
         rules.shaped(s, a, (1, count, 4), "anchor")
+        if len(self.variances) != 4:
+            s.fail(f"`variances` of {self.op_name} must be 4 numbers, not {self.variances}")
         rules.shaped(s, offsets, (batch, product((a.shape[1], 4))), "loc_pred")
         return TupleType([TensorType((p.shape[0], a.shape[1], 6), p.dtype), TensorType((p.shape[0],), "int32")])
 

@@ -27,11 +27,12 @@ def scalar_or(value: Any, dtype: str) -> Any:
     return const(value, dtype) if isinstance(value, (int, float)) else as_expr(value)
 
 
-def columns(s: TypeSolver, data: TensorType, least: int) -> TensorType:
+def columns(s: TypeSolver, data: TensorType, *named: int) -> TensorType:
     """`data`, which must be (batch, rows, columns) of floats, with the columns that the attributes name."""
     found = rules.rank(s, rules.floats(s, data), 3).shape[2]
-    if isinstance(found, int) and found < least:
-        s.fail(f"the rows of {type_text(data)} have no column {least - 1}")
+    for column in named:
+        if column < 0 or isinstance(found, int) and found <= column:
+            s.fail(f"the rows of {type_text(data)} have no column {column}")
     return data
 
 
@@ -56,7 +57,7 @@ class get_valid_counts(Opaque):
             return None
         if (least := rules.tensor(s, score_threshold, "score_threshold")) is not None:
             rules.scalar(s, least, "score_threshold")
-        batch, count, _ = columns(s, found, max(self.score_index, self.id_index) + 1).shape
+        batch, count, _ = columns(s, found, self.score_index, max(self.id_index, 0)).shape
         return TupleType([TensorType((batch,), "int32"), found, TensorType((batch, count), "int32")])
 
     def reference(self, data: np.ndarray, score_threshold: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -127,7 +128,8 @@ class non_max_suppression(Opaque):
         found = rules.tensor(s, data)
         if found is None:
             return None
-        batch, count, _ = columns(s, found, max(self.score_index, self.id_index, self.coord_start + 3) + 1).shape
+        first = self.coord_start
+        batch, count, _ = columns(s, found, self.score_index, max(self.id_index, 0), first, first + 3).shape
         for t, name, shape in zip(others, self.inputs[1:], ((batch,), (batch, count), None, None)):
             if (given := rules.tensor(s, t, name)) is not None:
                 rules.scalar(s, given, name) if shape is None else rules.shaped(s, given, shape, name)

@@ -36,7 +36,7 @@ class proposal(Opaque):
     ratios: Floats = attr((0.5, 1.0, 2.0), "heights of the anchors over their widths; A is scales times ratios")
     feature_stride: int = attr(16, "the distance of two cells in pixels of the image")
     threshold: float = attr(0.7, "the intersection over union from which on a box removes another")
-    rpn_pre_nms_top_n: int = attr(6000, "how many of the best boxes are looked at")
+    rpn_pre_nms_top_n: int = attr(6000, "how many of the best boxes are looked at; below 1: all")
     rpn_post_nms_top_n: int = attr(300, "how many boxes each image gets; if too few stay they are repeated")
     rpn_min_size: int = attr(
         16, "the height and width below which a box scores -1 and grows by half of it on every side"
@@ -54,9 +54,16 @@ class proposal(Opaque):
         rules.rank(s, rules.floats(s, p, "cls_prob"), 4, "cls_prob")
         batch, _, *cells = p.shape
         count = len(self.scales) * len(self.ratios)
+        rules.positive(s, self.feature_stride, "feature_stride")
+        if min(self.ratios, default=1) <= 0 or self.rpn_post_nms_top_n < 0:
+            s.fail(f"{self.op_name} needs ratios above 0, and a number of boxes from 0 on")
         rules.shaped(s, p, (None, 2 * count, None, None), "cls_prob")
         rules.shaped(s, d, (batch, 4 * count, *cells), "bbox_pred"), rules.shaped(s, info, (batch, 3), "im_info")
         return TensorType((product((batch, self.rpn_post_nms_top_n)), 5), p.dtype)
+
+    def looked_at(self, count: int) -> int:
+        """How many of so many boxes are looked at."""
+        return min(self.rpn_pre_nms_top_n, count) if self.rpn_pre_nms_top_n > 0 else count
 
     def anchors(self) -> list[tuple[float, float]]:
         """(width, height) of each anchor: ratios first, then scales."""
@@ -72,7 +79,7 @@ class proposal(Opaque):
         out = np.zeros((len(cls_prob) * self.rpn_post_nms_top_n, 5), cls_prob.dtype)
         for n in range(len(cls_prob)):
             boxes, scores = self._boxes(cls_prob[n], bbox_pred[n].astype("float64"), im_info[n])
-            order = np.argsort(-scores, kind="stable")[: self.rpn_pre_nms_top_n]
+            order = np.argsort(-scores, kind="stable")[: self.looked_at(len(scores))]
             grown = boxes[order] + np.array([0, 0, 1, 1])
             kept = suppress(grown, self.threshold, self.rpn_post_nms_top_n)
             rows = out[n * self.rpn_post_nms_top_n :][: self.rpn_post_nms_top_n]
@@ -103,7 +110,7 @@ class proposal(Opaque):
                     p.store(memory, at, value)
                 row.put(at, -score, at)
             row.sort(count)
-            with p.loop(min(self.rpn_pre_nms_top_n, count)) as k, p.when(kept.count < most):
+            with p.loop(self.looked_at(count)) as k, p.when(kept.count < most):
                 at = p.let(row.number(k))
                 grown = [memory(at) + float(d > 1) for d, memory in enumerate(corners)]
                 with kept.add(grown) as place:

@@ -109,7 +109,8 @@ class contrib_conv2d_gemm_without_weight_transform(Conv):
     def relation(self, s: TypeSolver, data: Type, weight: Type) -> Type | None:
         if self.kernel_size is None:
             return s.fail(f"{self.op_name} needs `kernel_size`: the weight in tiles does not tell it")
-        kernel = each(s, self.kernel_size, 2, "kernel_size")
+        kernel = each(s, self.kernel_size, 2, "kernel_size", one_for_all=False)
+        rules.positive(s, 1 if self.channels is None else self.channels, "channels")
         if self.groups != 1:
             s.fail(f"{self.op_name} knows only one group, not {self.groups}", help="nn.conv2d knows more")
         x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
