@@ -263,6 +263,12 @@ def test_the_inverse_of_no_permutation_is_none():
     every_executor(relay.invert_permutation, [nothing], nothing)
 
 
+@pytest.mark.parametrize("executor", ["debug", "vm"])
+def test_rows_that_count_more_than_is_stored_end_there(executor):
+    parts = np.ones(1, "float32"), np.array([0], "int32"), np.array([0, 2, 3, 4], "int32")
+    assert run(executor, lambda *p: relay.nn.sparse_transpose(p).astuple(), *parts)[1].tolist() == [0]
+
+
 @pytest.mark.parametrize("block", [(1, 1), (2, 3)])
 def test_sparse_matrices_are_those_of_scipy(block):
     sparse = pytest.importorskip("scipy.sparse")

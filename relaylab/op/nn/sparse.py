@@ -74,9 +74,9 @@ def stored(
 def stored_blocks(p: Procedure, matrix: Sequence[Tensor], row: Element) -> Iterator[tuple[Element, Element]]:
     """What is done with each block that is stored in a row of blocks: its number, and its first column."""
     (data, indices, indptr), b = matrix, p.b
-    begin = p.let(b.load_index(indptr(row)))
-    with p.loop(data.shape[0], stop=b.load_index(indptr(row + 1)) - begin) as k:
-        yield p.let(begin + k), p.let(b.load_index(indices(begin + k)) * (data.shape[2] if len(data.shape) == 3 else 1))
+    begin = p.let(b.max(b.load_index(indptr(row)), 0))
+    with p.loop(data.shape[0], stop=b.min(b.load_index(indptr(row + 1)), data.shape[0]) - begin) as k:
+        yield p.let(begin + k), p.let(b.load_index(indices(begin + k)) * block_of(data)[1])
 
 
 def block_of(data: Tensor) -> tuple[int, int]:
@@ -261,11 +261,10 @@ class sparse_transpose(OutElementwiseFusable):
             with p.loop(columns + 1) as c:
                 p.store(starts, c, b.cast(free(c), starts.dtype))
             with p.loop(columns) as row:
-                begin = p.let(b.load_index(indptr(row)))
-                with p.loop(count, stop=b.load_index(indptr(row + 1)) - begin) as k:
-                    column = p.let(b.clamp_index(b.load_index(indices(begin + k)), columns))
+                with stored_blocks(p, tensors[3:], row) as (k, stored_in):
+                    column = p.let(b.clamp_index(stored_in, columns))
                     to = p.let(free(column))
-                    p.store(values, to, data(begin + k))
+                    p.store(values, to, data(k))
                     p.store(rows, to, b.cast(row, rows.dtype))
                     p.store(free, column, to + 1)
 
