@@ -35,6 +35,8 @@ def site(tmp_path_factory) -> Path:
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     book = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (root / "notebooks" / "01_lesson.ipynb").write_text(json.dumps(book))
+    chinese = {**book, "cells": [_cell("markdown", "# 课\n\nAbout sums: 关于和。")]}
+    (root / "notebooks" / "02_chinese.ipynb").write_text(json.dumps(chinese))
     (root / "tiny.relay").write_text("def @main(%x: Tensor[(2, 3), float32]) { nn.relu(add(%x, %x)) }")
     networks = f"mlp,{root / 'tiny.relay'}"
     with pytest.raises(SystemExit) as end:
@@ -46,7 +48,7 @@ def site(tmp_path_factory) -> Path:
 def test_pages_share_their_files_and_name_no_folders(site):
     assert {p.name for p in (site / "networks").iterdir()} == {"mlp.html", "mlp.ipynb", "tiny.html", "tiny.ipynb"}
     pages = [p.read_text() for p in site.rglob("*.html")]
-    assert len(pages) == 4
+    assert len(pages) == 5
     shared = script("saved.js").splitlines()[5]
     for text in pages:
         assert "function hydrate" not in text and shared not in text and str(site.parent) not in text
@@ -67,6 +69,9 @@ def test_the_search_leads_to_a_step(page, site, shot):
     assert page.locator(".site-bar a[download]").get_attribute("href") == "mlp.ipynb"
     shot("site-network")
     page.click(".site-bar a >> nth=0")
+    for asked, first in (("sums", ["A lesson", "课"]), ("sums 和", ["课"])):  # pages of the language that is asked in
+        page.fill("#search", asked)
+        assert page.locator("#found a").all_inner_texts() == first
     page.fill("#search", "axolotl")
     page.locator("#found a").first.click()
     assert "\nx = relay.var" in page.locator("#cell2 pre.code").text_content()

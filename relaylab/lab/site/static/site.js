@@ -14,10 +14,13 @@ const entries = JSON.parse(document.getElementById("site-data").textContent).map
 const field = /** @type {HTMLInputElement} */ (document.getElementById("search"));
 const [found, all, count] = ["found", "all", "count"].map((id) => document.getElementById(id));
 
-// how good a hit is: words in the title count most, then titles that are short
+const chinese = (text) => /[\u3400-\u9fff]/.test(text);
+
+// how good a hit is: words in the title count most, then the language of what is asked, then titles that are short
 function rank(entry, words) {
   const title = entry.title.toLowerCase();
-  return words.filter((w) => title.includes(w)).length * 1000 - title.length;
+  const same = chinese(title) === chinese(words.join(""));
+  return words.filter((w) => title.includes(w)).length * 1000 + (same ? 500 : 0) - title.length;
 }
 
 // the text around the first word that is found in it
