@@ -94,7 +94,7 @@ def tune(
 
     `records` is a file (made if it is not there); by default this user's, which builds look into. What it holds already
     is not measured again. Ctrl-C ends the search at any time. With `client`, a `distributed.Client` or the address of
-    a cluster, its workers measure, each for its own CPU (needs `pip install relaylab[dask]`).
+    a cluster, its workers measure, each for its own CPU (needs `pip install "relaylab[dask]"`).
 
     Raises RelayValueError `tune.budget`, `records.*`, `cluster.*`.
     """

@@ -110,7 +110,7 @@ def cluster_at(client: ClusterClient | str) -> Generator[WorkCluster]:
     try:
         connect: Callable[..., ClusterClient] = import_module("distributed").Client
     except ImportError:
-        help = "pip install relaylab[dask]"
+        help = 'pip install "relaylab[dask]"'
         raise RelayError("work on a cluster needs Dask", code="cluster.dask", help=help) from None
     try:
         used = connect(client, timeout=CONNECT) if isinstance(client, str) else client

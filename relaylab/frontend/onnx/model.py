@@ -45,7 +45,7 @@ def load_onnx() -> ModuleType:
         import onnx
     except ImportError:
         raise RelayError(
-            "ONNX models need the package onnx", code="import.no-onnx", help="pip install relaylab[onnx]"
+            "ONNX models need the package onnx", code="import.no-onnx", help='pip install "relaylab[onnx]"'
         ) from None
     return onnx
 

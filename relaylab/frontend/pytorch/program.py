@@ -45,7 +45,7 @@ def load_torch() -> ModuleType:
         import torch
     except ImportError:
         raise RelayError(
-            "PyTorch models need the package torch", code="import.no-torch", help="pip install relaylab[torch]"
+            "PyTorch models need the package torch", code="import.no-torch", help='pip install "relaylab[torch]"'
         ) from None
     return torch
 
