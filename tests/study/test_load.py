@@ -142,6 +142,7 @@ def test_what_a_notebook_shows_of_a_study_can_be_read(tmp_path):
     run = study.reopen(study.record(found, tmp_path / "a.rlab"))
     assert repr(program) == "Program(name='mlp', note='')" and repr(run).startswith("<recorded run of mlp: ")
     assert repr(found) == "\n".join(map(str, found.rows)) and "CanonicalizeOps" in repr(found)
+    assert repr(study.SweepTable(None, [])) == "no row yet"
     table = study.sweep(study.cells(["mlp"], measures=("counts",)))
     comparison = study.compare(RELU, "FuseOps", "FoldConstant")
     for told in (table, comparison, study.roofline("mlp", repeat=1), *study.llvm_steps(study.built("mlp"), "softmax")):

@@ -162,11 +162,12 @@ class SweepTable:
         return len(self.rows)
 
     def __str__(self) -> str:
-        rows = self.records()
+        if not (rows := self.records()):
+            return "no row yet"
         asked = ("program", "how", "threads", "cpu", "status")
         names = list(dict.fromkeys(n for r in rows for n in (*asked, *list(r)[ASKED:])))
         lines = [[_shown(r.get(n, "")) for n in names] for r in rows]
-        widths = [max(len(n), *(len(line[k]) for line in lines)) if lines else len(n) for k, n in enumerate(names)]
+        widths = [max(len(n), *(len(line[k]) for line in lines)) for k, n in enumerate(names)]
         table = [names, *lines]
         return "\n".join("  ".join(f"{cell:<{w}}" for cell, w in zip(line, widths)).rstrip() for line in table)
 
