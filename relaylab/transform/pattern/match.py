@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.base import Expr
 from relaylab.ir.equal import structural_equal
@@ -70,16 +71,22 @@ class Matcher:
         self.misses: list[Miss] | None = [] if keep_misses else None
         self.calls: dict[DFPattern, Call] = {}
         """The calls whose operators were looked at, by the part of the pattern that they met."""
+        self.alone: frozenset[DFPattern] = frozenset()
+        """The parts of which one way is enough, since nothing else depends on it."""
 
     def first(self, pattern: DFPattern, expr: Expr) -> Match | None:
         """The first way in which the pattern fits, or None."""
-        return next(self.all(pattern, expr), None)
+        return next(self.all(pattern, expr, one=True), None)
 
-    def all(self, pattern: DFPattern, expr: Expr) -> Iterator[Match]:
-        """Every way in which the pattern fits; `RelayError` for one that holds itself, where it goes too deep."""
+    def all(self, pattern: DFPattern, expr: Expr, one: bool = False) -> Iterator[Match]:
+        """Every way in which the pattern fits; with `one`, ways that differ where nothing depends on it are left out.
+
+        `RelayError` for a pattern that holds itself, where it goes too deep.
+        """
         self.bound = {}
         if self.misses is None and not may_fit(pattern, expr):
             return
+        self.alone = _alone(pattern) if one else frozenset()
         try:
             for _ in self.fits(pattern, expr):
                 # a copy: the search for the next way binds anew
@@ -110,8 +117,13 @@ class Matcher:
             same = len(patterns) == len(exprs)
             yield from self.when(same, whole, expr, lambda: told.other_count(expr, len(exprs), len(patterns)))
             return
+        known = len(self.bound)
         for _ in self.fits(patterns[0], exprs[0]):
             yield from self.each(whole, expr, patterns[1:], exprs[1:])
+            if patterns[0] in self.alone:  # the others would not fit after another way either
+                while len(self.bound) > known:
+                    self.bound.popitem()
+                return
 
     def when(self, holds: bool, p: DFPattern, e: Expr, why: Callable[[], str]) -> Iterator[None]:
         """Once if the test holds; if it does not, that is a miss."""
@@ -353,5 +365,30 @@ def pattern_nodes(pattern: DFPattern) -> list[DFPattern]:
             stack.extend((c, False) for c in reversed(p.parts()))
     return list(seen)
 
+
+def _alone(pattern: DFPattern) -> frozenset[DFPattern]:
+    """The parts of a pattern of which no part stands elsewhere in it, too; none where paths are looked for, which bind
+    and let go in an order of their own.
+    """
+    known = _ALONE.get(pattern)
+    if known is None:
+        above: dict[DFPattern, list[DFPattern]] = {}
+        nodes = pattern_nodes(pattern)
+        if not any(isinstance(p, pn.DominatorPattern) for p in nodes):
+            for whole in nodes:
+                for part in whole.parts():
+                    above.setdefault(part, []).append(whole)
+        alone = (p for p in above if p is not pattern and len(above[p]) == 1 and _is_alone(p, above))
+        known = _ALONE[pattern] = frozenset(alone)
+    return known
+
+
+def _is_alone(whole: DFPattern, above: dict[DFPattern, list[DFPattern]]) -> bool:
+    inside = set(pattern_nodes(whole))
+    parts = (p for p in inside if p is not whole and not (isinstance(p, pn.ExprPattern) and isinstance(p.expr, Op)))
+    return all(user in inside for p in parts for user in above[p])
+
+
+_ALONE: WeakKeyDictionary[DFPattern, frozenset[DFPattern]] = WeakKeyDictionary()
 
 pn.engine.match = match
