@@ -49,13 +49,13 @@ def rewrite(
 ) -> Expr:
     """`expr` with the callbacks applied, one after the other, round after round, until nothing changes.
 
-    `RelayError` after 100 applications, or when more matches were replaced than 100 for each node of `expr`: callbacks
-    undo each other's work, or make more of what they match.
+    `RelayError` after 100 applications, or when more matches were replaced than 100 for each node of `expr` (10,000 in
+    a small one): callbacks undo each other's work, or make more of what they match.
     """
     expect(expr, Expr, "what is rewritten")
     listed = (callbacks,) if isinstance(callbacks, DFPatternCallback) else tuple(callbacks)
     tried(listed)
-    count, most = 0, LIMIT * sum(1 for _ in walk((expr,)))
+    count, most = 0, LIMIT * max(100, sum(1 for _ in walk((expr,))))
     while listed:
         last = expr
         active = []
