@@ -26,6 +26,7 @@ from relaylab.runtime.container import ADT
 from relaylab.runtime.device import Device, cpu, require_present
 from relaylab.runtime.module import Module
 from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support import progress
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
@@ -36,7 +37,7 @@ class NativeMachine(Machine):
     """The evaluator, with calls of compiled functions run natively."""
 
     def __init__(self, executable: VMExecutable):
-        super().__init__(executable.mod)
+        super().__init__(executable.program)
         self.executable = executable
         self.natives, self.known_plans = executable.natives, executable.plans
 
@@ -70,7 +71,7 @@ class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
     def __init__(self, executable: VMExecutable):
-        super().__init__(executable.mod, wrap=array, pack=as_adt)
+        super().__init__(executable.program, wrap=array, pack=as_adt)
         self.executable = executable
 
     def machine(self) -> Machine:
@@ -156,12 +157,23 @@ class VirtualMachineModule(Module):
 class VirtualMachine:
     """Runs an executable: `vm.invoke("main", x)`, or `set_input` and then `run`."""
 
-    def __init__(self, exe: VMExecutable, device: Device | None = None, memory_cfg: object = None):
+    def __init__(
+        self,
+        exe: VMExecutable | VMLibrary,
+        device: Device | Sequence[Device] | None = None,
+        memory_cfg: str | Mapping[Device, str] | None = None,
+    ):
+        """`exe`: what was compiled, or the module in a file that `exe.mod` was exported to; one device, or a list."""
+        if isinstance(exe, VMLibrary) and exe.code is not None:
+            exe = VMExecutable.load_exec(exe.code, exe)
         if not isinstance(exe, VMExecutable):
             raise RelayTypeError(
-                f"the virtual machine runs what relay.vm.compile gives, not {kind_of(exe)}", code="vm.executable"
+                f"the virtual machine runs what relay.vm.compile gives, not {kind_of(exe)}",
+                code="vm.executable",
+                help="a library without the code needs it: Executable.load_exec(code, lib)",
             )
-        self.exe, self.device = exe, require_present(cpu(0) if device is None else device)
+        devices = (device,) if isinstance(device, Device) else tuple(device or (cpu(0),))
+        self.exe, self.device = exe, [require_present(d) for d in devices][0]
         self.interpreter, self._names = VMInterpreter(exe), frozenset(exe.globals)
         self._inputs: dict[str, dict[str, Any]] = {}
         self._targets: dict[str, tuple[NDArray, ...]] = {}
@@ -188,8 +200,8 @@ class VirtualMachine:
         if func_name == "main":
             self._outputs = self.interpreter.main(args, kwargs)
         else:
-            entry = self.exe.mod.get_global_var(func_name)
-            values = self.interpreter.arguments(self.exe.mod[entry], args, kwargs)
+            entry = self.exe.program.get_global_var(func_name)
+            values = self.interpreter.arguments(self.exe.program[entry], args, kwargs)
             self._outputs = self.interpreter.called(entry, values)
         return self._outputs
 

@@ -39,7 +39,7 @@ class VMExecutable:
     """A compiled program: the optimized module and the machine code of its kernels."""
 
     def __init__(self, mod: IRModule, target: CpuTarget, specializations: Specializations | None):
-        self.mod, self.target, self.specializations = mod, str(target), specializations
+        self.program, self.target, self.specializations = mod, str(target), specializations
         self._target = target
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
@@ -62,27 +62,27 @@ class VMExecutable:
         """
         context = nullcontext() if self.specializations is None else self.specializations.context
         with context:
-            return natives_of(self.mod, self._target)
+            return natives_of(self.program, self._target)
 
     @cached_property
     def functions(self) -> FlowFunctions:
         """Functions with control flow, as far as they run natively."""
-        return FlowFunctions(self.mod, self.natives, self._target)
+        return FlowFunctions(self.program, self.natives, self._target)
 
     @cached_property
     def straight(self) -> Straight | None:
         """`main` as instructions, if it has no control flow."""
-        return Straight.of(self.mod["main"], self.natives, self.constant) if "main" in self.mod else None
+        return Straight.of(self.program["main"], self.natives, self.constant) if "main" in self.program else None
 
     @cached_property
     def arrays(self) -> ArrayArguments | None:
         """What arrays `main` takes."""
-        return ArrayArguments(self.mod["main"]) if "main" in self.mod else None
+        return ArrayArguments(self.program["main"]) if "main" in self.program else None
 
     @property
     def globals(self) -> list[str]:
         """The names of the functions."""
-        return [gv.name_hint for gv in self.mod.functions]
+        return [gv.name_hint for gv in self.program.functions]
 
     @property
     def primitive_ops(self) -> list[str]:
@@ -91,12 +91,12 @@ class VMExecutable:
 
     def get_function_params(self, func_name: str) -> list[str]:
         """The parameters of a function."""
-        return parameter_names(self.mod[func_name].params)
+        return parameter_names(self.program[func_name].params)
 
     @property
     def bytecode(self) -> str:
         """What the functions do, one instruction for each value, as text; then those that run natively, if some do."""
-        text = listing(self.mod, {f: n.name for f, n in self.natives.items()})
+        text = listing(self.program, {f: n.name for f, n in self.natives.items()})
         form = None if self.specializations is None else self.specializations.open
         native = [form.listing()] if isinstance(form, FlowForm) else []
         return "\n\n".join([text, *native, *self.functions.listings()])
@@ -104,12 +104,27 @@ class VMExecutable:
     @property
     def constants(self) -> list[NDArray]:
         """The constants of the program, those in its kernels too, each once."""
-        return [array(n.data.numpy()) for n in walk(self.mod.functions.values()) if isinstance(n, Constant)]
+        return [array(n.data.numpy()) for n in walk(self.program.functions.values()) if isinstance(n, Constant)]
 
     @property
     def lib(self) -> VMLibrary:
         """What `load_exec` needs besides the code: what the kernels are compiled for."""
         return VMLibrary(self.target, self.primitive_ops)
+
+    @property
+    def mod(self) -> VMLibrary:
+        """The whole executable as a module: `exe.mod.export_library(path)` writes one file, which `load_module` reads
+        and `VirtualMachine` runs.
+        """
+        code, lib = self.save()
+        return VMLibrary(lib.target, lib.kernels, bytes(code))
+
+    module = mod
+
+    @property
+    def virtual_devices(self) -> str:
+        """What its values live on, in words: there is one CPU."""
+        return "VM VirtualDevice[0]: device type 1 and id 0"
 
     def save(self) -> tuple[bytearray, VMLibrary]:
         """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
@@ -118,7 +133,7 @@ class VMExecutable:
         the cache has are taken from there). Of a program with open sizes they are the module before the passes, which
         run again, and under what options.
         """
-        text = self.mod.astext() if self.specializations is None else self.specializations.text()
+        text = self.program.astext() if self.specializations is None else self.specializations.text()
         return bytearray(text.encode()), self.lib
 
     @staticmethod
@@ -144,7 +159,7 @@ class VMExecutable:
     def stats(self) -> str:
         """What was compiled, in words."""
         kernels = {id(n) for n in self.natives.values()}
-        said = f"{len(self.mod.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+        said = f"{len(self.program.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
         said = "\n".join([said, *self.functions.summary()])
         return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
 

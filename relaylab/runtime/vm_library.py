@@ -12,7 +12,7 @@ from relaylab.runtime.module import READERS, Module
 from relaylab.support.checked import checked
 from relaylab.support.schema import read, read_json
 
-SECTION = "vm"
+SECTION, CODE = "vm", "vm-code"
 
 
 class _Kept(TypedDict):
@@ -23,17 +23,20 @@ class _Kept(TypedDict):
 
 
 class VMLibrary(Module):
-    """The target and the kernels of an executable; the code itself is compiled when the program is loaded."""
+    """The target and the kernels of an executable, and its `code` if it is the whole one (`exe.mod`); machine code is
+    made when the program is loaded.
+    """
 
     type_key = "VMLibrary"
 
-    def __init__(self, target: str, kernels: Iterable[str]):
-        self.target, self.kernels = target, list(kernels)
+    def __init__(self, target: str, kernels: Iterable[str], code: bytes | None = None):
+        self.target, self.kernels, self.code = target, list(kernels), code
 
     @checked
     def export_library(self, file_name: str | os.PathLike[str], **options: object) -> None:
         """Write it into a file of any suffix that `load_module` reads; ArtifactError if that is impossible."""
-        write(file_name, {SECTION: json.dumps({"target": self.target, "kernels": self.kernels}).encode()})
+        said = json.dumps({"target": self.target, "kernels": self.kernels}).encode()
+        write(file_name, {SECTION: said, **({} if self.code is None else {CODE: self.code})})
 
     save = export_library
 
@@ -44,7 +47,8 @@ class VMLibrary(Module):
             found = read(_Kept, read_json(file.read(SECTION).tobytes()))
         except ValueError:
             raise file.damaged("its library cannot be understood") from None
-        return VMLibrary(found["target"], found["kernels"])
+        code = file.read(CODE).tobytes() if CODE in file.sections else None
+        return VMLibrary(found["target"], found["kernels"], code)
 
 
 READERS[SECTION] = VMLibrary.read

@@ -162,7 +162,7 @@ def test_functions_that_double_are_evaluated():
     for k in range(12):
         head += f"def @f{k + 1}(%x: float32) -> float32 {{ add(@f{k}(%x), @f{k}(negative(%x))) }}\n"
     vm = machine(f'#[version = "0.0.5"]\n{head}def @main(%x: float32) {{ @f12(%x) }}')
-    debug = relay.create_executor("debug", mod=vm.exe.mod).evaluate()
+    debug = relay.create_executor("debug", mod=vm.exe.program).evaluate()
     assert vm.invoke("main", np.float32(0.5)).numpy() == debug(np.float32(0.5)).numpy()
     assert "more than" in vm.exe.specializations.closed
 

@@ -37,7 +37,7 @@ def machine(text):
 
 def native(vm, name="main"):
     """The native form of a function; None if it is evaluated."""
-    return vm.exe.functions.at(vm.exe.mod.get_global_var(name))
+    return vm.exe.functions.at(vm.exe.program.get_global_var(name))
 
 
 def listed(value):
@@ -96,7 +96,7 @@ def test_a_recurrent_network_over_a_list():
     vm = machine(CELL)
     draw = np.random.default_rng(3)
     w, h = draw.standard_normal((4, 4), "float32"), draw.standard_normal(4, "float32")
-    _, cons, nil = vm.exe.mod.get_type("List")
+    _, cons, nil = vm.exe.program.get_type("List")
     for length in (0, 1, 5, 40):
         rows = draw.standard_normal((length, 4), "float32")
         xs = ConstructorValue(nil.tag, (), nil)
@@ -177,7 +177,7 @@ def test_deep_frames_are_not_looked_through_for_little_room(little_room):
     vm = machine("""
     def @len(%xs: List[float32]) -> int32 { match (%xs) { Cons(_, %r) => { add(@len(%r), 1) }, Nil => { 0 } } }
     def @main(%xs: List[float32]) { @len(%xs) }""")
-    _, cons, nil = vm.exe.mod.get_type("List")
+    _, cons, nil = vm.exe.program.get_type("List")
     xs = ConstructorValue(nil.tag, (), nil)
     for _ in range(2000):
         xs = ConstructorValue(cons.tag, (np.float32(1), xs), cons)
@@ -237,7 +237,7 @@ def test_a_value_that_no_clause_matches():
     vm = machine(f"{UPTO}def @main(%n: int32) {{ @hd(@tl(@upto(0, %n))) }}")
     assert vm.invoke("main", np.int32(2)).numpy() == 1
     with pytest.raises(RelayError) as evaluated:
-        vm.interpreter.evaluated(vm.exe.mod.get_global_var("main"), (np.array(1, "int32"),))
+        vm.interpreter.evaluated(vm.exe.program.get_global_var("main"), (np.array(1, "int32"),))
     with pytest.raises(RelayError) as caught:
         vm.invoke("main", np.int32(1))
     assert str(caught.value) == str(evaluated.value) and caught.value.code == "interp.failed"
@@ -252,7 +252,7 @@ def test_random_programs(seed, little_room):
         vm = VirtualMachine(relay.vm.compile(mod, "llvm"))
     with np.errstate(all="ignore"):
         assert not difference(flat(vm.invoke("main", *inputs)), flat(Walker(mod).run(*inputs)), 2e-5)
-    why = vm.exe.functions.made.get(vm.exe.mod.get_global_var("main"), "")
+    why = vm.exe.functions.made.get(vm.exe.program.get_global_var("main"), "")
     assert not isinstance(why, str) or "without control flow" in why or vm.exe.straight is not None
 
 
@@ -270,7 +270,7 @@ def test_what_is_evaluated_says_why(body):
     args = np.float32(2), np.array([3, 1, 2, 5, 4], "float32")
     with relay.transform.PassContext(config={"relay.codegen.specializations": 0}):
         vm.invoke("main", *args)
-    entry = vm.exe.mod.get_global_var("main")
+    entry = vm.exe.program.get_global_var("main")
     vm.interpreter.called(entry, tuple(map(np.asarray, args)))
     assert REFUSED[body] in vm.exe.functions.made[entry] and "evaluated" in vm.exe.stats
 
@@ -279,7 +279,7 @@ def test_arguments_of_other_types_are_left_to_the_evaluator():
     vm = machine(
         "def @main(%xs: List[float32]) -> float32 { @foldl(fn (%a: float32, %b: float32) { add(%a, %b) }, 0f, %xs) }"
     )
-    _, cons, nil = vm.exe.mod.get_type("List")
+    _, cons, nil = vm.exe.program.get_type("List")
     xs = ConstructorValue(nil.tag, (), nil)
     for x in (1, 2, 3):
         xs = ConstructorValue(cons.tag, (np.float32(x), xs), cons)
@@ -299,8 +299,8 @@ def test_what_lies_in_several_places_goes_out_and_in_as_one(compiled):
     }
     def @left(%t: Both) -> float32 { match (%t) { Leaf(%x) => %x, Node(%l, %r) => add(@left(%l), 1f) } }
     def @main(%n: int32, %t: Both) { (@grow(%n), @left(%t)) }""")
-    _, leaf, _ = vm.exe.mod.get_type("Both")
-    main = vm.run if compiled else create_executor("debug", mod=vm.exe.mod).evaluate()
+    _, leaf, _ = vm.exe.program.get_type("Both")
+    main = vm.run if compiled else create_executor("debug", mod=vm.exe.program).evaluate()
     tree, _ = main(np.int32(60), ConstructorValue(leaf.tag, (np.float32(1),), leaf))
     left, right = tree.fields
     assert left is right and len(repr(tree)) < 100_000
@@ -351,11 +351,13 @@ def test_large_arguments_are_read_where_they_lie():
     x, y = array(np.ones((64, 64), "float32")), array(np.full((64, 64), 2, "float32"))
     flipped = np.asarray(np.arange(4096, dtype="float32").reshape(64, 64).T)
     for n, wanted in enumerate([1, 2, 3, 5, 8]):
-        first, second = vm.interpreter.called(vm.exe.mod.get_global_var("main"), (np.int32(n), x.numpy(), y.numpy()))
+        first, second = vm.interpreter.called(
+            vm.exe.program.get_global_var("main"), (np.int32(n), x.numpy(), y.numpy())
+        )
         assert (first.numpy() == wanted).all() and (second.numpy() == 2).all()
     places, held = form.values.given((np.array(0, "int32"), x.view(), y.view()), form.types)
     assert [held.arrays[p] is not None for p in places[1:]] == [True, True] and held.block.nbytes < 4096
-    first, second = vm.interpreter.called(vm.exe.mod.get_global_var("main"), (np.int32(1), flipped, flipped))
+    first, second = vm.interpreter.called(vm.exe.program.get_global_var("main"), (np.int32(1), flipped, flipped))
     np.testing.assert_array_equal(first.numpy(), flipped)
     same = x.view()
     _, held = form.values.given((np.array(0, "int32"), same, same), form.types)
@@ -408,7 +410,7 @@ def test_known_shapes_with_many_choices_are_functions():
     for k in range(6):
         body = branch.format(k, body, f"multiply({body}, 0.5f)")
     vm = VirtualMachine(relay.vm.compile(relay.fromtext(f"{HEAD}def @main(%x: Tensor[(3), float32]) {{ {body} }}")))
-    debug = create_executor("debug", vm.exe.mod).evaluate()
+    debug = create_executor("debug", vm.exe.program).evaluate()
     for value in (-1.0, 0.5, 1.2, 5.0):
         x = np.full(3, value, "float32")
         np.testing.assert_array_equal(vm.invoke("main", x).numpy(), debug(x))
@@ -435,7 +437,7 @@ def test_what_kernels_give_is_of_its_own_shape_and_kind(body):
     vm = machine(f"def @main(%n: int32, %x: Tensor[(4), float32]) {{ {text} }}")
     x = np.arange(4, dtype="float32")
     for n in (0, 1):
-        entry = vm.exe.mod.get_global_var("main")
+        entry = vm.exe.program.get_global_var("main")
         found = vm.interpreter.called(entry, (np.array(n, "int32"), x))
         np.testing.assert_array_equal(found.numpy(), wanted(n, x))
     assert native(vm) is not None

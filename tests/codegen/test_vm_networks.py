@@ -204,7 +204,7 @@ def test_each_kernel_behind_the_last_choice_that_it_needs():
     x = relay.var("x", shape=(2, 4))
     exe = relay.vm.compile(relay.IRModule.from_expr(Function([x], chosen(x))), "llvm")
     below = lambda n: () if isinstance(n, Function) and is_network(n) else children(n)
-    outside = list(walk(exe.mod.functions.values(), below))
+    outside = list(walk(exe.program.functions.values(), below))
     assert len(networks(exe)) > 3 and not any(isinstance(n, Constant) and n.data.shape == (4, 4) for n in outside)
 
 

@@ -6,6 +6,7 @@ import ast
 import copy
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -373,3 +374,16 @@ def test_what_importers_share() -> None:
     assert attrs.get_int_tuple("k") == (1, 2) and attrs.get_bool("b") and attrs.get_int("n", 3) == 3
     with pytest.raises(RelayError, match="is missing"):
         attrs.get_int("n")
+
+
+def test_an_executable_is_exported_as_one_file(tvm: Any, tmp_path: Path) -> None:
+    """`exe.mod` was the program, which has no `export_library`."""
+    exe = relay.vm.compile(relay.IRModule.from_expr(relay.Function([X], relay.exp(X) + X)), "llvm")
+    exe.mod.export_library(tmp_path / "vm.so")
+    loaded = tvm.runtime.load_module(tmp_path / "vm.so")
+    for device in (tvm.cpu(), [tvm.cpu()], None):
+        machine = tvm.runtime.vm.VirtualMachine(loaded, device, memory_cfg="naive")
+        np.testing.assert_allclose(machine.invoke("main", ONES).numpy(), np.exp(ONES) + ONES, rtol=1e-6)
+    assert exe.module.kernels == exe.primitive_ops and "device type 1" in exe.virtual_devices
+    with pytest.raises(RelayError, match=r"needs it: Executable.load_exec\(code, lib\)"):
+        tvm.runtime.vm.VirtualMachine(exe.lib)
