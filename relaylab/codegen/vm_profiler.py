@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relaylab.codegen.vm import VirtualMachine, VMExecutable, VMInterpreter
@@ -11,6 +11,7 @@ from relaylab.ir.expr import GlobalVar
 from relaylab.runtime.device import Device
 from relaylab.runtime.native import profiled
 from relaylab.runtime.profiling import Count, Duration, Percent, Report
+from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
 
 __all__ = ["VirtualMachineProfiler", "enabled"]
@@ -33,9 +34,14 @@ class _StepwiseInterpreter(VMInterpreter):
 class VirtualMachineProfiler(VirtualMachine):
     """A virtual machine that measures: `profile(*args)` runs a function and gives a report."""
 
-    def __init__(self, exe: VMExecutable, device: Device | None = None, memory_cfg: object = None):
+    def __init__(
+        self,
+        exe: VMExecutable | VMLibrary,
+        device: Device | Sequence[Device] | None = None,
+        memory_cfg: str | Mapping[Device, str] | None = None,
+    ):
         super().__init__(exe, device, memory_cfg)
-        self.interpreter = _StepwiseInterpreter(exe)
+        self.interpreter = _StepwiseInterpreter(self.exe)
         self._times: list[tuple[str, int]] = []
 
     def profile(self, *args: object, func_name: str = "main", collectors: object = None, **kwargs: object) -> Report:

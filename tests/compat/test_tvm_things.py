@@ -384,6 +384,7 @@ def test_an_executable_is_exported_as_one_file(tvm: Any, tmp_path: Path) -> None
     for device in (tvm.cpu(), [tvm.cpu()], None):
         machine = tvm.runtime.vm.VirtualMachine(loaded, device, memory_cfg="naive")
         np.testing.assert_allclose(machine.invoke("main", ONES).numpy(), np.exp(ONES) + ONES, rtol=1e-6)
+    assert tvm.runtime.profiler_vm.VirtualMachineProfiler(loaded, [tvm.cpu()]).profile(ONES).rows()
     assert exe.module.kernels == exe.primitive_ops and "device type 1" in exe.virtual_devices
     with pytest.raises(RelayError, match=r"needs it: Executable.load_exec\(code, lib\)"):
         tvm.runtime.vm.VirtualMachine(exe.lib)

@@ -94,8 +94,8 @@ def exported(model: object, infos: Sequence[Any] | None, default: str) -> tuple[
 def expanded(program: ExportedProgram, custom: Collection[str]) -> tuple[ExportedProgram, Expansion | None]:
     """The program, and its graph of operators that have a converter, or are `custom`: by parts, or decomposed whole."""
     torch = load_torch()
-    graphs = [m.graph.nodes for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
-    calls = (n.target for nodes in graphs for n in nodes if n.op == "call_function")
+    graphs: list[Any] = [m.graph for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
+    calls = (n.target for graph in graphs for n in graph.nodes if n.op == "call_function")
     if custom and not {word for target in calls for word in spellings(name_of(target))}.issuperset(custom):
         return _decomposed(torch, program), None  # others may be parts of those that are there
     parts = Expansion(torch, lambda name: any(word in custom for word in spellings(name)), _pieces)
