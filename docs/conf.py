@@ -12,6 +12,7 @@ root_doc = "index"
 html_theme = "furo"
 html_title = f"relaylab {version}"
 html_extra_path = ["pages"]
+exclude_patterns = ["**/.ipynb_checkpoints"]  # JupyterLab leaves them beside pages that it shows
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 # links to files of the project that are no pages stay links to files
