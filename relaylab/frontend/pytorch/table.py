@@ -25,7 +25,7 @@ _HELP = {
     "_batch_norm_with_update_functional": _TRAINING,
     "_native_batch_norm_legit": _TRAINING,
     "_native_batch_norm_legit_functional": _TRAINING,
-    "bernoulli": _TRAINING,
+    "bernoulli": f"{_TRAINING}; what is drawn on purpose has to be an input",
     "native_batch_norm": _TRAINING,
     **dict.fromkeys(
         ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
