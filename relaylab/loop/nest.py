@@ -4,6 +4,8 @@
 * The axis of unit stride is vectorised, unless the reductions that depend on it read better along their own axis.
 * A reduction, and any value that an inner loop does not change, is computed in the outermost loop that it needs.
 * Expensive values that would be computed again (the exponentials of softmax) are kept in scratch.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
