@@ -118,6 +118,8 @@ ALONE = [
     *[(node(kind, ["a"], ["y"], axis=1), 11, {"a": floats(2, 3, 4)}) for kind in ("Softmax", "LogSoftmax")],
     (node("Hardmax", ["a"], ["y"], axis=2), 11, {"a": floats(2, 3, 4)}),
     (node("Flatten", ["a"], ["y"], axis=2), 17, {"a": floats(2, 3, 4, 1)}),
+    (node("EyeLike", ["a"], ["y"], k=1), 17, {"a": floats(3, 4)}),
+    (node("Pad", ["a"], ["y"], pads=[1, -2, -1, 0]), 10, {"a": floats(4, 5)}),
     (node("MatMul", ["a", "b"], ["y"]), 17, {"a": floats(2, 1, 2, 3), "b": floats(4, 3, 2)}),
     (node("GatherElements", ["a", "b"], ["y"], axis=1), 17, {"a": floats(3, 4), "b": np.array([[-1, 2, -2]])}),
     (
@@ -147,6 +149,14 @@ def test_one_operator_of_open_sizes(made, opset, feed):
     for executor in ("debug", "vm"):
         got = relay.create_executor(executor, mod=imported(proto)).evaluate()(*feed.values())
         compare([got.numpy()], reference(proto, feed))
+
+
+def test_sizes_without_names_are_expanded():
+    feed = {"x": floats(2, 6), "to": ints(3, 4, 1)}
+    nodes = [node("Reshape", ["x", "to"], ["parts"]), node("Expand", ["parts", "wide"], ["y"])]
+    proto = model(nodes, feed, ["y"], {"wide": ints(1, 1, 5)}, shapes={"x": ["n", "m"]})
+    got = relay.create_executor("vm", mod=imported(proto)).evaluate()(*feed.values())
+    compare([got.numpy()], reference(proto, feed))
 
 
 def resized(by, mode="nearest", shape=(None, 3, "h", "w"), **attributes):

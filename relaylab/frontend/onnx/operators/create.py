@@ -52,6 +52,9 @@ def constant_of_shape(g: Graph, node: OnnxNode, shape: Expr) -> Expr:
 @converts("EyeLike", since=9)
 def eye_like(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
+    if not g.is_static(x):
+        ones, k = op.cast(op.ones_like(x), "uint8"), g.const(node.get("k", 0), "int64")
+        return op.cast(op.trilu(op.trilu(ones, k, True), k, False), dtype)
     node.bound(*g.shape(x))
     return Constant(np.eye(*g.shape(x), k=node.get("k", 0), dtype=dtype))
 

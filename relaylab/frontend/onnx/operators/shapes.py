@@ -165,7 +165,7 @@ def expand(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
     both = [_larger(d, w) for d, w in zip(dims, wanted)]
     if g.is_static(x) and tuple(both) == g.shape(x):
         return x
-    found = [d for d in both if d is not None]
+    found = [d for d in both if d is not None and type(d) is not AnyDim]
     return op.broadcast_to(x, found) if len(found) == rank else _expanded(g, x, target)
 
 

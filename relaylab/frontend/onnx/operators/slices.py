@@ -13,6 +13,9 @@ from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.op import nn
 
+FARTHEST = 2**31 - 1
+"""As far as an end of a slice goes in Relay's attributes."""
+
 
 @converts("Slice")
 def slice_attributes(g: Graph, node: OnnxNode, x: Expr) -> Expr:
@@ -63,7 +66,7 @@ def cut(
 def _limits(extent: int | AnyDim, start: int, end: int, step: int) -> tuple[int, int]:
     """Begin and end within what Relay's attribute holds; an end before the first element is beyond the start."""
     if isinstance(extent, AnyDim):
-        return start, int(np.clip(end, -(2**31) + 1, 2**31 - 1))
+        return start, int(np.clip(end, -FARTHEST, FARTHEST))
     begin, stop, _ = slice(start, end, step).indices(extent)
     return begin, stop if stop >= 0 else -extent - 1
 
@@ -122,10 +125,10 @@ def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: float) -> E
     if len(pads) != 2 * rank:
         raise node.error(f"{len(pads)} widths for {rank} axes", code="import.shape")
     widths = list(zip(pads[:rank], pads[rank:]))
-    if any(w < 0 for pair in widths for w in pair):
-        shape = g.shape(x)
-        begins, ends = [max(-b, 0) for b, _ in widths], [n - max(-a, 0) for n, (_, a) in zip(shape, widths)]
-        x = op.strided_slice(x, begins, ends, [1] * rank)
+    short = [a for a, pair in enumerate(widths) if min(pair) < 0]
+    if short:
+        begins, ends = zip(*((max(-b, 0), a if a < 0 else FARTHEST) for b, a in (widths[k] for k in short)))
+        x = op.strided_slice(x, list(begins), list(ends), [1] * len(short), axes=short)
         widths = [(max(b, 0), max(a, 0)) for b, a in widths]
     if not any(w for pair in widths for w in pair):
         return x
