@@ -157,6 +157,8 @@ class VirtualMachineModule(Module):
 class VirtualMachine:
     """Runs an executable: `vm.invoke("main", x)`, or `set_input` and then `run`."""
 
+    NAIVE_ALLOCATOR, POOLED_ALLOCATOR = 1, 2
+
     def __init__(
         self,
         exe: VMExecutable | VMLibrary,

@@ -67,6 +67,8 @@ def test_what_fits_is_converted_alike(head):
     assert dict(attrs.items()) == {"limit": 2.0, "steps": None, "exact": True, "sizes": (3,), "out_dtype": "float32"}
     assert [f.kind for f in attrs.list_field_info()] == ["float", "int | None", "bool", "Ints", "Dtype"]
     assert all(f.type_info == f.kind and f.description == f.doc for f in attrs.list_field_info())
+    given = OPERATORS["add"].arguments
+    assert given == ("lhs", "rhs") and given[0].name == "lhs" and given[0].description == "the left operand"
 
 
 @pytest.mark.parametrize("annotation", ["list", "object", "'Any'", "int | str", "dict[str, int]"])

@@ -124,7 +124,7 @@ def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, 
 
 
 def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
-    names = op.arguments
+    names = op.definition.inputs
     if len(names) != len(args):
         given = (
             f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
@@ -144,7 +144,7 @@ def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type,
 
 def operator_value(t: Typer, op: Op) -> FuncType:
     """The type of one use of an operator as a function value."""
-    args = tuple(IncompleteType() for _ in op.arguments)
+    args = tuple(IncompleteType() for _ in op.definition.inputs)
     return FuncType(args, relate(t, op, op, None, args))
 
 
