@@ -144,6 +144,8 @@ ACROSS = {
     "groups": lambda: convolution(9, 6, 3, 16, groups=2),
     "one channel": lambda: convolution(9, 12, 1, 33),
     "sums in memory": lambda: convolution(5, 260, 1, 19),
+    "depthwise": lambda: depthwise_convolution((2, 11), 21, 3),
+    "depthwise, strides": lambda: depthwise_convolution((3, 14), 24, 3, stride=2),
     "minimal": lambda: minimal(5, 18),
     "minimal, whole tiles": lambda: minimal(8, 5),
 }

@@ -118,7 +118,7 @@ class DepthwiseLoops:
         p, c = parts.axis("p", tile.pixels), parts.axis("c", lanes)
         bias = parts.begin(self.epilogue, parts.place([(tile.channel, 1), (c, 1)]), self.dtype)
         start = self._vectors((p,), c, acc, parts.place([(p, lanes), (c, 1)]), bias)
-        return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), self._result(tile, acc))
+        return (*own, *self._ahead(tile), start, *self._taps(tile, acc, weights), *self._result(tile, acc))
 
     def _ahead(self, tile: PixelTile) -> Body:
         """Ask for what the next output row writes and, of data from beyond the caches, reads below this tile."""
@@ -185,15 +185,24 @@ class DepthwiseLoops:
         cell = parts.place([(t, counts[1] * tile.lanes), (q, tile.lanes), (c, 1)])
         return self._vectors((t, q), c, row, cell, value)
 
-    def _result(self, tile: PixelTile, acc: Tensor) -> Statement:
+    def _result(self, tile: PixelTile, acc: Tensor) -> Body:
         """The finished sums through the epilogue to where they belong."""
         parts, out = self.parts, self.spec.out
         p, c = parts.axis("p", tile.pixels), parts.axis("c", tile.lanes)
         channel = parts.place([(tile.channel, 1), (c, 1)])
         spot = [*tile.position[:-1], parts.place([(tile.position[-1], 1), (p, 1)]), channel]
-        sums = Load(acc, (parts.place([(p, tile.lanes), (c, 1)]),))
-        value = parts.finished(self.epilogue, sums, [((n,), as_index(at)) for n, at in zip(out.shape, spot)])
-        return self._vectors((p,), c, parts.buffers["out0"], parts.place([*zip(spot, out.strides)], out.offset), value)
+        cell, place = parts.place([(p, tile.lanes), (c, 1)]), parts.place([*zip(spot, out.strides)], out.offset)
+        groups = [((n,), as_index(at)) for n, at in zip(out.shape, spot)]
+        finished = lambda sums: parts.finished(self.epilogue, Load(sums, (cell,)), groups)
+        if tile.pixels == 1 or not out.strides[-1] != 1 == out.strides[-2]:
+            return (self._vectors((p,), c, parts.buffers["out0"], place, finished(acc)),)
+        # Pixels lie side by side: they are the lanes, and squares are transposed in registers.
+        kept = parts.private("scratch", "tile", acc.shape[0], self.dtype)
+        store = Store(parts.buffers["out0"], place, parts.simplify(finished(kept)))
+        across = around(around((store,), (c,), "serial"), (p,), "vectorized")
+        p, c = parts.axis("p", tile.pixels), parts.axis("c", tile.lanes)
+        cell = parts.place([(p, tile.lanes), (c, 1)])
+        return (self._vectors((p,), c, kept, cell, Load(acc, (cell,))), *across)
 
 
 def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> LoopProgram:
@@ -208,7 +217,7 @@ def depthwise_program(spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> 
     }
     parts = ProgramParts(buffers)
     nest = DepthwiseLoops(spec, target, epilogue, parts).nest()
-    return LoopProgram("depthwise", tuple(buffers.items()), (), (nest,), tuple(parts.registers))
+    return LoopProgram("depthwise", tuple(buffers.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
 
 
 class Depthwise(ConvolutionFamily):
