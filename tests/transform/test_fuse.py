@@ -89,6 +89,13 @@ def test_a_value_used_outside_is_not_fused_away():
     assert sum(operators(k).count("exp") for k in kernels(mod)) == 1
 
 
+def test_sums_of_products_are_not_computed_again_by_what_reads_them():
+    x, y = var("x", shape=(2, 3)), var("y", shape=(3, 4))
+    inner = call("einsum", [x, y], equation="ij,jk->ik")
+    mod = fused(call("exp", call("einsum", [inner, y], equation="ik,jk->ij")))
+    assert sorted(map(operators, kernels(mod))) == [["einsum"], ["einsum", "exp"]]
+
+
 def test_fused_programs_are_typed_as_inference_types_their_text() -> None:
     for mod in [*programs(20), *(random_network(seed, 14).mod for seed in range(4100, 4106))]:
         with PassContext(opt_level=4):

@@ -11,7 +11,7 @@ import numpy as np
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample
+from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.products import elements, exact, stored
 from relaylab.op.shapes import broadcast_dims, derive, extent, product
@@ -68,6 +68,7 @@ class einsum(OfSeveral):
         "the extents of the letters of the result (without ->: those that occur once, sorted), of the dtype of data"
     )
     source = "numpy.einsum"
+    pattern = OpPattern.OUT_ELEMWISE_FUSABLE  # what reads it would compute its sums again for each of its own elements
 
     data: Input = arg("the operands, as a tuple or list", "one dimension per letter of its term", "one for all")
     equation: str = attr(doc="terms of letters with commas between them, perhaps -> and the result's; ... for any axes")
