@@ -58,13 +58,13 @@ class RegisteredDefinition(Protocol):
     def set_key(self, key: str) -> None: ...
 
 
-class Argument(str):
+class OpInput(str):
     """The name of an input of an operator, with its meaning: `name`, `type_info` and `description`, as TVM has them."""
 
     __slots__ = ("description",)
     type_info = "Tensor"
 
-    def __new__(cls, name: str, description: str = "") -> Argument:
+    def __new__(cls, name: str, description: str = "") -> OpInput:
         new = super().__new__(cls, name)
         new.description = description
         return new
@@ -117,10 +117,10 @@ class Op(Callee):
         return len(self.definition.inputs)
 
     @property
-    def arguments(self) -> tuple[Argument, ...]:
+    def arguments(self) -> tuple[OpInput, ...]:
         """The names of the inputs in their order, each with what is said of it."""
         said: Mapping[str, Any] = getattr(self.definition, "described", {})
-        return tuple(Argument(name, getattr(said.get(name), "doc", "")) for name in self.definition.inputs)
+        return tuple(OpInput(name, getattr(said.get(name), "doc", "")) for name in self.definition.inputs)
 
     @property
     def support_level(self) -> int:
