@@ -115,7 +115,7 @@ CASES: list[tuple] = [
     *[("LRN", {"x": X}, {"size": s, "alpha": 0.1}) for s in (1, 3)],
     *[("DepthToSpace", {"x": f(1, 8, 2, 3)}, {"blocksize": 2, "mode": m}) for m in ("DCR", "CRD")],
     *[("Trilu", {"x": f(3, 4), "k": k}, {"upper": u}) for u in (0, 1) for k in (None, np.int64(-1), np.int64(1))],
-    *[("Einsum", {"a": f(2, 3), "b": f(3, 4)}, {"equation": e}) for e in ("ij,jk->ik", "ij, jk -> k")],
+    *[("Einsum", {"a": f(2, 3), "b": f(3, 4)}, {"equation": e}) for e in ("ij,jk->ik", "ij, jk -> k", "ij,jk->ki")],
     *[("GridSample", {"x": f(1, 2, 4, 5), "g": np.stack(np.meshgrid(TIES / (5 - a), TIES / 4), -1)[None]},
       {"mode": "nearest", "padding_mode": p, "align_corners": a}) for a in (0, 1) for p in PADDING],
     *[("GridSample", {"x": f(1, 2, 4, 5), "g": f(1, 3, 4, 2, low=-1.5, high=1.5)},

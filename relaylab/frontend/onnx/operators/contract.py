@@ -145,7 +145,12 @@ def gemm(g: Graph, node: OnnxNode, a: Expr, b: Expr, c: Expr | None = None) -> E
 
 @converts("Einsum", since=12)
 def einsum(g: Graph, node: OnnxNode, *ins: Expr) -> Expr:
-    return op.einsum(list(ins), node.need("equation").replace(" ", ""))
+    equation = node.need("equation").replace(" ", "")
+    rows, _, columns = equation.partition("->")[0].partition(",")
+    plain = len(columns) == len(ins) == 2 and len({*rows, *columns}) == len(rows) + 1 and "." not in rows
+    if plain and equation.endswith(f"{columns[0]},{columns}->{rows[:-1]}{columns[1]}"):
+        return product(g, *ins)
+    return op.einsum(list(ins), equation)
 
 
 @converts("Det", since=11)
