@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.schema import read_json
 
@@ -85,6 +86,7 @@ Kernel: the code that does it; some functions take several.
 Durations are without the cost of the call from Python."""
 
 
+@checked
 class Report:
     """Measured calls: one mapping from column names to metrics per call, device totals, and the set-up.
 

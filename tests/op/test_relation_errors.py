@@ -226,8 +226,8 @@ CASES = [
     (
         "nn.contrib_conv2d_gemm_without_weight_transform",
         [T(1, 5, 6, 2), T(2, 8, 4, 3)],
-        {"channels": 0, "kernel_size": (3, 3), "data_layout": "NHWC", "kernel_layout": "HWIO"},
-        "`channels` must be at least 1",
+        {"channels": -1, "kernel_size": (3, 3), "data_layout": "NHWC", "kernel_layout": "HWIO"},
+        "`channels` must be at least 0",
     ),
     ("nn.conv2d_backward_weight", [T(1, 4, 3, 3), T(1, 2, 4, 4)], {"kernel_size": ()}, "`kernel_size` must be 2 pos"),
     ("nn.upsampling", [T(1, 2, 3, 3)], {"scale_h": float("nan"), "scale_w": 2.0}, "must be numbers"),

@@ -103,6 +103,14 @@ def test_winograd_of_nothing(shapes: tuple[tuple[int, ...], tuple[int, ...]]) ->
         agree(convolution(x, w, (0,) * 4), build, x, w)
 
 
+def test_none_of_the_channels_in_tiles() -> None:
+    """No channels were all that the tiles hold."""
+    x, tiled = normal(1, 5, 6, 2), normal(2, 8, 4, 3)
+    how = {"kernel_size": 3, "data_layout": "NHWC", "kernel_layout": "HWIO"}
+    build = lambda d, k: nn.contrib_conv2d_gemm_without_weight_transform(d, k, channels=0, **how)
+    agree(np.zeros((1, 3, 4, 0), "float32"), build, x, tiled)
+
+
 def test_winograd_of_halves_sums_in_singles() -> None:
     """Terms are many times larger than the sums that are left of them."""
     x, w = normal(1, 8, 9, 9).astype("float16"), normal(2, 8, 3, 3, seed=1).astype("float16")

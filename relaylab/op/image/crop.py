@@ -137,7 +137,8 @@ class crop_and_resize(Injective):
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {**attrs, "crop_size": spread(ints(attrs["crop_size"]), 2)}
+        size = ints(attrs["crop_size"])
+        return {**attrs, "crop_size": None if size is None else spread(size, 2)}
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -49,7 +49,8 @@ class affine_grid(Injective):
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
-        return {**attrs, "target_shape": spread(ints(attrs["target_shape"]), 2)}
+        shape = ints(attrs["target_shape"])
+        return {**attrs, "target_shape": None if shape is None else spread(shape, 2)}
 
     @classmethod
     def samples(cls) -> list[Sample]:

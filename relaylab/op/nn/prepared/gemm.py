@@ -110,7 +110,8 @@ class contrib_conv2d_gemm_without_weight_transform(Conv):
         if self.kernel_size is None:
             return s.fail(f"{self.op_name} needs `kernel_size`: the weight in tiles does not tell it")
         kernel = each(s, self.kernel_size, 2, "kernel_size", one_for_all=False)
-        rules.positive(s, 1 if self.channels is None else self.channels, "channels")
+        if self.channels is not None and self.channels < 0:
+            s.fail(f"`channels` must be at least 0, not {self.channels}")
         if self.groups != 1:
             s.fail(f"{self.op_name} knows only one group, not {self.groups}", help="nn.conv2d knows more")
         x, w = rules.tensor(s, data), rules.tensor(s, weight, "weight")
@@ -131,7 +132,7 @@ class contrib_conv2d_gemm_without_weight_transform(Conv):
     def _kernel(self, channels: int, weight: Sequence[int]) -> tuple[int, int, int, int]:
         """The shape (KH, KW, C, O) of the weight before it was laid out."""
         height, width = self.kernel_size or (1, 1)
-        return height, width, channels, self.channels or weight[0] * weight[2]
+        return height, width, channels, weight[0] * weight[2] if self.channels is None else self.channels
 
     def reference(self, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         shape = self._kernel(self.layouts[0].extents(data.shape)["C"], weight.shape)
