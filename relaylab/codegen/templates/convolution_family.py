@@ -59,6 +59,11 @@ class ConvSpec:
         return self.out.shape[-1] // self.groups
 
     @property
+    def by_pixels(self) -> bool:
+        """Do neighbours along the last spatial axis of the result lie side by side in memory, and its channels apart?"""
+        return self.out.strides[-1] != 1 == self.out.strides[-2]
+
+    @property
     def bytes(self) -> int:
         """Bytes of the data, the weights and the results."""
         weights = math.prod(self.kernel) * self.in_channels * self.out.shape[-1] * self.data.itemsize

@@ -126,7 +126,8 @@ class DepthwiseLoops:
         if len(spec.kernel) != 2:
             return ()
         written = [*zip(tile.position, out.strides), (tile.channel, out.strides[-1])]
-        starts = (out.offset + out.strides[1] + x * out.strides[-2] for x in range(tile.pixels))
+        pixels = 0 if spec.by_pixels else tile.pixels  # of a channel; the others are far away
+        starts = (out.offset + out.strides[1] + x * out.strides[-2] for x in range(pixels))
         lines = tuple(Prefetch(parts.buffers["out0"], parts.place(written, start)) for start in starts)
         if spec.data.bytes <= FAR_BYTES:
             return lines
@@ -194,7 +195,7 @@ class DepthwiseLoops:
         cell, place = parts.place([(p, tile.lanes), (c, 1)]), parts.place([*zip(spot, out.strides)], out.offset)
         groups = [((n,), as_index(at)) for n, at in zip(out.shape, spot)]
         finished = lambda sums: parts.finished(self.epilogue, Load(sums, (cell,)), groups)
-        if tile.pixels == 1 or not out.strides[-1] != 1 == out.strides[-2]:
+        if tile.pixels == 1 or not self.spec.by_pixels:
             return (self._vectors((p,), c, parts.buffers["out0"], place, finished(acc)),)
         # Pixels lie side by side: they are the lanes, and squares are transposed in registers.
         kept = parts.private("scratch", "tile", acc.shape[0], self.dtype)

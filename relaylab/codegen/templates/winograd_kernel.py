@@ -211,7 +211,7 @@ class WinogradLoops:
             b, c = parts.axis("b", pixels), parts.axis("c", lanes)
             return around(around((store(b, c),), (c,), "serial"), (b,), "vectorized")
 
-        if out.strides[3] != 1 == out.strides[2]:  # pixels lie side by side: they are the lanes
+        if self.spec.by_pixels:  # they are the lanes
             row = parts.choose(x, out.shape[2] // m, lambda: across(m), lambda: across(out.shape[2] % m))
         else:
             b, c = parts.axis("b", m), parts.axis("c", lanes)
