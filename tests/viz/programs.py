@@ -1,8 +1,10 @@
-"""Small programs that together use every kind of node, and seeded random graphs."""
+"""Small programs that together use every kind of node, seeded random graphs, and what a PDF says."""
 
 from __future__ import annotations
 
 import random
+import re
+import zlib
 
 import relaylab.op  # noqa: F401 (the operators that the text names)
 from relaylab.ir import Call, Expr, Function, IRModule, Let, Op, TensorType, Tuple, Var
@@ -137,3 +139,8 @@ def random_view(seed: int, nodes: int = 40) -> View:
             f"n{rng.randrange(nodes // 2, nodes)}", f"n{rng.randrange(nodes // 2)}", 9 + position, "recursion"
         )
     return View(f"random {seed}", tuple(made), tuple(edges.values()), tuple(groups)).check()
+
+
+def pdf_texts(data: bytes) -> list[str]:
+    """The content streams of a PDF."""
+    return [zlib.decompress(m).decode("ascii") for m in re.findall(rb"stream\n(.*?)\nendstream", data, re.S)]

@@ -60,7 +60,7 @@ class ConvSpec:
 
     @property
     def by_pixels(self) -> bool:
-        """Do neighbours along the last spatial axis of the result lie side by side in memory, and its channels apart?"""
+        """Do neighbours along the last spatial axis of the result lie side by side, and its channels apart?"""
         return self.out.strides[-1] != 1 == self.out.strides[-2]
 
     @property
