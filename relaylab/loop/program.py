@@ -6,7 +6,8 @@ of the program is the same share of those of every nest. Statements are `Define`
 
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
-over the lanes when the loop ends. The turns of an `unrolled` loop are written out one after another.
+over the lanes when the loop ends. The turns of an `unrolled` loop are written out one after another. A `matrix` loop is
+a product of bytes that a machine may do by tiles (`loop/matrix.py`).
 
 Private buffers lie in memory (`scratch`) or, where every address is known once loops are unrolled, in the registers
 of the machine (`registers`). What follows from operands that are known when the program is built (`known`) may be
@@ -54,7 +55,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized or unrolled.
+    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized, unrolled or matrix.
 
     A serial loop ends at `stop` if that is less than the extent; it is computed once, before the first turn.
     """

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -86,7 +87,7 @@ class Linker:
         here = self.llvm.get_process_triple()
         if not same_machine(target.triple, here):
             raise _other_machine(f"it is compiled for {target.triple}, this is {here}", "load it on such a machine, or")
-        have = self.llvm.get_host_cpu_features()
+        have = host_features()
         missing = sorted(name for name in target.features if not have.get(name, False))
         if missing:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
@@ -97,6 +98,24 @@ def flow_entry(code: bytes, target: TargetInfo, name: str = abi.FLOW) -> Callabl
     with _lock:
         linker().check(target)
         return RUN(linker().entry(code, name))
+
+
+@cache
+def host_features() -> Mapping[str, bool]:
+    """Every feature that LLVM knows on this kind of machine, and whether this process may use it."""
+    found = dict(linker().llvm.get_host_cpu_features())
+    tiles = [name for name in found if name.startswith("amx-")]
+    if any(found[name] for name in tiles) and not _tiles_granted():
+        found |= dict.fromkeys(tiles, False)
+    return found
+
+
+def _tiles_granted() -> bool:
+    """Ask the system for the state of tiles, which each process has to (Linux, `arch_prctl`)."""
+    if sys.platform != "linux":
+        return False
+    # SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    return ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0
 
 
 def host_triple() -> str:

@@ -57,6 +57,7 @@ X86 = Architecture(
         "x86-64-v3, avxvnni": (*_V3, "avxvnni"),
         "x86-64-v4": _V4,
         "x86-64-v4, avx512vnni": (*_V4, "avx512vnni"),
+        "x86-64-v4, amx": (*_V4, "avx512vnni", "amx-tile", "amx-int8"),
     },
     _by_name(
         {
@@ -69,7 +70,8 @@ X86 = Architecture(
             " pantherlake sierraforest grandridge clearwaterforest",
             "x86-64-v4": "x86-64-v4 skylake-avx512 skx cannonlake",
             "x86-64-v4, avx512vnni": "cascadelake cooperlake icelake-client rocketlake icelake-server tigerlake"
-            " sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids znver4 znver5",
+            " znver4 znver5",
+            "x86-64-v4, amx": "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids",
         }
     ),
     frozenset(_V1),

@@ -54,6 +54,7 @@ class Family:
     second_cache: int  # bytes of a core's that loops are blocked for: those of the smaller such CPUs
     cold_bytes: float  # what a core reads from memory in a cycle, beside a product
     strassen_bytes: int  # of the sums of a block of rows of Strassen's products
+    tiles_by: frozenset[str] = frozenset()  # the features that tiles of bytes come with; none: there are no such tiles
 
 
 _PLAIN = {"": PMADDWD}
@@ -65,7 +66,7 @@ _NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
 FAMILIES = (
     # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
     Family("avx512", X86.name, frozenset(_AVX512), 64, 32, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
-           "f16c", True, 1 << 20, 7.0, 640 << 10),
+           "f16c", True, 1 << 20, 7.0, 640 << 10, frozenset(("amx-tile", "amx-int8"))),
     # One register more to load ahead.
     Family("avx2", X86.name, frozenset(_AVX2), 32, 16, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
            "f16c", False, 512 << 10, 3.5, 160 << 10),

@@ -22,7 +22,7 @@ from relaylab.codegen.isa.families import ByteInstruction, Family, family_of
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.runtime.abi import MAX_THREADS
 from relaylab.runtime.device import FOREIGN, READ_AS_CPU
-from relaylab.runtime.native import host_triple, same_machine
+from relaylab.runtime.native import host_features, host_triple, same_machine
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
@@ -46,7 +46,7 @@ class CpuTarget:
         """The CPU this process runs on, by its features."""
         import llvmlite.binding as llvm
 
-        have = sorted("+" + name for name, here in _known_features().items() if here)
+        have = sorted("+" + name for name, here in host_features().items() if here)
         return CpuTarget(llvm.get_host_cpu_name(), ",".join(have))
 
     @staticmethod
@@ -109,6 +109,11 @@ class CpuTarget:
     def byte_products(self) -> ByteInstruction:
         """What products of bytes are made of."""
         return next(how for feature, how in self.facts.bytes_by.items() if feature in ("", *self.needs))
+
+    @property
+    def byte_tiles(self) -> bool:
+        """Are there tiles of bytes, and an instruction that multiplies them?"""
+        return bool(self.facts.tiles_by) and self.facts.tiles_by.issubset(self.needs)
 
     @property
     def architecture(self) -> Architecture:
@@ -182,14 +187,6 @@ def _facts(cpu: str, features: str, triple: str) -> Family:
     return family_of(architecture_of(triple).name, frozenset(_needs(cpu, features, triple)))
 
 
-@lru_cache(maxsize=1)
-def _known_features() -> dict[str, bool]:
-    """Every feature that LLVM knows on this kind of machine, and whether it is here."""
-    import llvmlite.binding as llvm
-
-    return dict(llvm.get_host_cpu_features())
-
-
 def _check_feature(attribute: str, architecture: Architecture, triple: str) -> None:
     sign, name = attribute[0], attribute[1:]
     if sign not in "+-":
@@ -199,7 +196,7 @@ def _check_feature(attribute: str, architecture: Architecture, triple: str) -> N
             help="write -mattr=+avx2,+fma or -mattr=-avx512f",
         )
     here = architecture is architecture_of(host_triple())
-    known = architecture.known | (_known_features().keys() if here else set())
+    known = architecture.known | (host_features().keys() if here else set())
     if name not in known:
         raise RelayValueError(
             f"there is no CPU feature `{name}`",

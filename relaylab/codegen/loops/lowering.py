@@ -26,10 +26,12 @@ from relaylab.codegen.loops.contexts import (
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
 from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
 from relaylab.codegen.loops.folds import combine, fold, neutral
+from relaylab.codegen.loops.matrix_tiles import STATE_BYTES, fits_tiles, write_product
 from relaylab.codegen.loops.moving import MovingPointers
 from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
 from relaylab.codegen.loops.rows import write_rows
 from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.matrix import matrix_product
 from relaylab.loop.program import (
     SIZES,
     Accumulate,
@@ -88,6 +90,7 @@ class _Lowering:
     emitter: Emitter = field(init=False)
     moving: MovingPointers = field(init=False)
     items: ScalarExpr | int = field(init=False)
+    state: Value | None = field(init=False)  # memory for what tiles of bytes are set up by
 
     def __post_init__(self) -> None:
         self.items = self.program.items
@@ -98,6 +101,8 @@ class _Lowering:
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
+        products = self.target.byte_tiles and any(isinstance(s, For) and s.kind == "matrix" for s in every)
+        self.state = self.f.define("ptr", f"alloca [{STATE_BYTES} x i8], align {STATE_BYTES}") if products else None
         vectors = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
         varying = frozenset(x for u in vectors for x in (*u.defined, *u.carried) if x.dtype == INDEX)
         self.emitter = Emitter(
@@ -162,6 +167,8 @@ class _Lowering:
                     self._vector(statement, group)
                 case For(kind="unrolled"):
                     self._unrolled(statement, group)
+                case For(kind="matrix"):
+                    self._matrix(statement, group)
                 case For():
                     self._serial(statement, group)
                 case IfThenElse():
@@ -198,6 +205,13 @@ class _Lowering:
             self._body(loop.body, inner)
             for at, turn in zip(group, inner):
                 at.env.update((local, turn.env[local]) for local in sums)
+
+    def _matrix(self, loop: For, group: list[VectorContext]) -> None:
+        """A product of bytes: by tiles where the target has them and they hold it."""
+        product = matrix_product(loop) if self.state is not None else None
+        if product is None or self.state is None or group[0].width > 1 or not fits_tiles(product):
+            return self._serial(loop, group)
+        write_product(self.emitter, product, group[0], self.state)
 
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""

@@ -16,6 +16,7 @@ the operand points to the area of thread 0.
 
 from __future__ import annotations
 
+from relaylab.codegen.templates.byte_tiles import BYTE_TILES
 from relaylab.codegen.templates.conv import DIRECT
 from relaylab.codegen.templates.conv_transpose import FLIPPED, PHASES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec
@@ -29,7 +30,7 @@ from relaylab.codegen.templates.tile_loops import TILES
 from relaylab.codegen.templates.winograd_kernel import MINIMAL
 
 __all__ = [
-    "CONVOLUTIONS", "DEPTHWISE", "DIRECT", "DOTS", "FLIPPED", "MINIMAL", "PHASES", "PRODUCTS", "STRASSEN", "TILES",
-    "TRANSPOSED", "ConvSpec", "ConvolutionFamily", "Epilogue", "GemmSpec", "ProductFamily", "gemm", "gemm_kernels",
-    "pack_gemm", "supports_gemm",
+    "BYTE_TILES", "CONVOLUTIONS", "DEPTHWISE", "DIRECT", "DOTS", "FLIPPED", "MINIMAL", "PHASES", "PRODUCTS", "STRASSEN",
+    "TILES", "TRANSPOSED", "ConvSpec", "ConvolutionFamily", "Epilogue", "GemmSpec", "ProductFamily", "gemm",
+    "gemm_kernels", "pack_gemm", "supports_gemm",
 ]  # fmt: skip

@@ -78,7 +78,7 @@ def schedule_contraction(problem: Problem, target: CpuTarget, supply: float = SU
     """
     _, vectors, tile = candidates(problem, target, supply)[0]
     vectors, tile = chosen_tile(problem, vectors, tile)
-    plan, chosen = _order(problem, target, vectors, tile), dict(problem.choices)
+    plan, chosen = loop_order(problem, target, vectors, tile), dict(problem.choices)
     return replace(
         plan,
         tiles=chosen.get("tiles", plan.tiles),
@@ -123,7 +123,7 @@ def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, in
 
 def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], supply: float = SUPPLY_CYCLES) -> float:
     """Estimated cycles of the whole contraction for one batch member."""
-    panels = _panel_vectors(problem.columns, width, vectors)
+    panels = panel_vectors(problem.columns, width, vectors)
     splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
     outer = math.prod(axis.extent for axis in problem.rows[:-2])
     total, once = 0.0, outer * splits[0].count * splits[1].count == 1
@@ -148,7 +148,7 @@ def step_cycles(rows: int, vectors: int, supply: float = 0.0) -> float:
     return max(rows * vectors, loads, supply * vectors, 4.0) + 0.1 * loads + 0.5
 
 
-def _panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:
+def panel_vectors(columns: int, width: int, vectors: int) -> dict[int, int]:
     """How many panels have how many vectors."""
     full, rest = divmod(columns, vectors * width)
     found = {vectors: full} if full else {}
@@ -175,7 +175,8 @@ def tile_count(problem: Problem, tile: tuple[int, int]) -> int:
     return math.prod(axis.extent for axis in problem.rows[:-2]) * splits[0].count * splits[1].count
 
 
-def _order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, int]) -> Blocking:
+def loop_order(problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, int]) -> Blocking:
+    """The order of the loops around such tiles, and how much is a work item."""
     width, size = target.lanes(problem.dtype), item_bytes(problem.dtype)
     tiles = tile_count(problem, tile)
     panels = -(-problem.columns // (vectors * width))
@@ -205,7 +206,7 @@ def plan_reasons(problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYC
         f"{'  ' if k else '->'} {tile[0]} x {tile[1]} rows x {vectors} vectors {cost:14,.0f} cycles"
         for k, (cost, vectors, tile) in enumerate(candidates(problem, target, supply)[:SHOWN])
     ]
-    return [size_of(problem), *lines, _order_reason(schedule)]
+    return [size_of(problem), *lines, order_reason(schedule)]
 
 
 def size_of(problem: Problem) -> str:
@@ -214,7 +215,8 @@ def size_of(problem: Problem) -> str:
     return f"product of {extents} rows x {problem.columns} columns over {problem.depth}, batch {problem.batch.extent}:"
 
 
-def _order_reason(schedule: Blocking) -> str:
+def order_reason(schedule: Blocking) -> str:
+    """The order of the loops in words."""
     if schedule.panels_outer:
         order = "panels outside: a panel of weights stays in the cache for its tiles"
     elif schedule.panels > 1:

@@ -23,6 +23,7 @@ from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place
 from relaylab.codegen.templates.schedule import (
     FAR_BYTES,
+    Blocking,
     estimate,
     packed_size,
     plan_reasons,
@@ -356,6 +357,11 @@ class Tiles(ProductFamily):
     name = "ordinary"
     title = "ordinary"
     choices = frozenset(CHOICES)
+    loops = TileLoops
+
+    def plan(self, problem: Problem, target: CpuTarget) -> Blocking:
+        """The tiles and the order of the loops."""
+        return schedule_contraction(problem, target)
 
     def declines(self, spec: Problem, target: CpuTarget) -> str:
         return ""
@@ -368,8 +374,7 @@ class Tiles(ProductFamily):
         return plan_reasons(spec, target)
 
     def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
-        plan = schedule_contraction(problem, target)
-        return TileLoops(problem, plan, target.lanes(problem.dtype), epilogue, parts).nest()
+        return self.loops(problem, self.plan(problem, target), target.lanes(problem.dtype), epilogue, parts).nest()
 
     def packed(self, problem: Problem, target: CpuTarget) -> int:
         return packed_size(problem, target)
@@ -377,11 +382,11 @@ class Tiles(ProductFamily):
     def pack(self, problem: Problem, target: CpuTarget, matrix: WeightMatrix) -> Packing:
         width = target.lanes(problem.dtype)
         matrix = interleaved(matrix) if problem.word > 1 else matrix
-        return pack_panels(matrix, schedule_contraction(problem, target).vectors * width, width)
+        return pack_panels(matrix, self.plan(problem, target).vectors * width, width)
 
     def blocks(self, problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
         width = target.lanes(problem.dtype)
-        return panel_blocks(weights, schedule_contraction(problem, target).vectors * width, width)
+        return panel_blocks(weights, self.plan(problem, target).vectors * width, width)
 
 
 TILES = PRODUCTS.declare(Tiles())
