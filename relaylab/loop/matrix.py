@@ -8,6 +8,8 @@
 
 It means what the loops mean. Sums of integers may be added in any order, so that a machine with tiles of bytes may
 hold the sums in them while all `k` pass.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixProduct:
+class ByteProduct:
     """What the loops compute: `sums[r, c] += dot4(x[r, k, u], w[k, u, c])` for all `around`, the axes of k."""
 
     rows: Axis
@@ -51,7 +53,7 @@ class MatrixProduct:
         return (self.rows, self.columns, *self.around, self.words)
 
 
-def matrix_product(loop: For) -> MatrixProduct | None:
+def matrix_product(loop: For) -> ByteProduct | None:
     """The product that a loop is: words of x and columns of sums and weights lie side by side; None for any other."""
     axes, statement = [loop.axis], _alone(loop)
     while isinstance(statement, For) and statement.kind == "serial":
@@ -72,7 +74,7 @@ def matrix_product(loop: For) -> MatrixProduct | None:
     if None in steps or not fits or not beside:
         return None
     sides = Side(sums, cell, s.get(rows, 0)), Side(x, x_at, a.get(rows, 0)), Side(w, w_at, b.get(words, 0))
-    return MatrixProduct(rows, columns, tuple(around), words, *sides)
+    return ByteProduct(rows, columns, tuple(around), words, *sides)
 
 
 def _alone(loop: For) -> Statement | None:

@@ -88,6 +88,8 @@ class IfThenElse:
     otherwise: tuple[Statement, ...] = ()
 
 
+TURN_BY_TURN = ("serial", "matrix")
+"""The kinds of loops whose turns follow each other, as far as anything shows."""
 SIZES = "sizes"
 """The operand from which a program takes the sizes that are known when it runs."""
 

@@ -18,7 +18,7 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import TuningRecord
 from relaylab.loop.expr import INDEX, Axis, Guard, Load, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import Accumulate, For, LoopProgram, Statement, Store, inside, values
+from relaylab.loop.program import TURN_BY_TURN, Accumulate, For, LoopProgram, Statement, Store, inside, values
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
@@ -171,10 +171,10 @@ class _Counter:
 
     def _carried(self, buffer: Tensor | None, strides: dict[Axis, int], above: tuple[For, ...]) -> None:
         """A sum waits for itself where the innermost loop that turns carries it."""
-        serial = [loop for loop in above if loop.kind == "serial"]
+        serial = [loop for loop in above if loop.kind in TURN_BY_TURN]
         if not serial or (buffer is not None and serial[-1].axis in strides):
             return
-        beside = math.prod(self._turns(x) for x in above if x.kind != "serial" and x.axis in strides)
+        beside = math.prod(self._turns(x) for x in above if x.kind not in TURN_BY_TURN and x.axis in strides)
         vectors = math.prod(self._turns(x) for x in above)
         self.waiting += vectors / max(1.0, beside) * LATENCY
 

@@ -22,8 +22,10 @@ from relaylab.loop.matrix import matrix_product
 from relaylab.loop.parse import parse
 from relaylab.loop.program import For, LoopProgram, statements
 from relaylab.loop.run import run as run_program
+from relaylab.loop.schedule import Schedule
 from relaylab.loop.verify import unproven
 from relaylab.runtime import cpu, graph_executor, native
+from relaylab.support.errors import RelayError
 
 TILES = CpuTarget.parse("llvm -mcpu=x86-64-v4 -mattr=+amx-tile,+amx-int8")
 RANDOM = np.random.default_rng(7)
@@ -148,6 +150,26 @@ def test_a_convolution_and_its_epilogue(name: str, monkeypatch: pytest.MonkeyPat
     balanced(machine)
 
 
+def test_the_step_of_a_schedule() -> None:
+    """`matrix` marks a product of bytes, `serial` takes it back; another loop is refused with what it wants."""
+    marked = parse(PRODUCT)
+    plain = Schedule.parse("serial r").apply(marked)
+    assert str(plain) == PRODUCT.replace(" matrix", "") and str(Schedule.parse("matrix r").apply(plain)) == PRODUCT
+    with pytest.raises(RelayError, match="no product of bytes") as caught:
+        Schedule.parse("matrix c").apply(plain)
+    assert caught.value.code == "schedule.illegal" and "dot4" in caught.value.help
+    with pytest.raises(RelayError, match="is matrix already"):
+        Schedule.parse("vectorize r").apply(marked)
+
+
+PRODUCT = """kernel k(x: x int32[256], w: w int32[999], s: s int32[999]) items=1
+  parallel p in 1:
+    for r in 4 matrix:
+      for c in 16:
+        for u in 8:
+          s[r * 16 + c] = dot4(s[r * 16 + c], x[r * 16 + u], w[u * 16 + c])"""
+
+
 def test_what_is_no_product_of_bytes_is_a_loop() -> None:
     text = """kernel k(a: a int32[64], b: b int32[64], out: out int32[64]) items=1
   parallel p in 1:
@@ -171,18 +193,11 @@ def test_what_is_no_product_of_bytes_is_a_loop() -> None:
     ],
 )
 def test_products_of_another_form_are_loops(old: str, new: str) -> None:
-    text = """kernel k(x: x int32[256], w: w int32[999], s: s int32[999]) items=1
-  parallel p in 1:
-    for r in 4 matrix:
-      for c in 16:
-        for u in 8:
-          s[r * 16 + c] = dot4(s[r * 16 + c], x[r * 16 + u], w[u * 16 + c])
-"""
-    assert products(lower_program(parse(text), TILES)) == 1
-    changed = text.replace(old, new)
+    assert products(lower_program(parse(PRODUCT), TILES)) == 1
+    changed = PRODUCT.replace(old, new)
     if "+ u]" in new and old[0] == "s":
         changed = changed.replace("dot4(s[r * 16 + c]", "dot4(s[r * 16 + c + u]")
-    assert changed != text and products(lower_program(parse(changed), TILES)) == 0
+    assert changed != PRODUCT and products(lower_program(parse(changed), TILES)) == 0
 
 
 def test_tiles_are_refused_where_the_system_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,7 @@ def test_the_correction_is_learned_from_records():
 
 def test_other_numbers_of_a_template_are_tried():
     """They are read by the template, and only kernels of templates have them."""
-    from relaylab.codegen.templates.chosen import choices_of
+    from relaylab.codegen.templates.schedule import choices_of
     from relaylab.tune.space import chosen
 
     for isa in ("llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"):

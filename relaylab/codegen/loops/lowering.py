@@ -208,7 +208,7 @@ class _Lowering:
 
     def _matrix(self, loop: For, group: list[VectorContext]) -> None:
         """A product of bytes: by tiles where the target has them and they hold it."""
-        product = matrix_product(loop) if self.state is not None else None
+        product = None if self.state is None or self._in_registers(loop) else matrix_product(loop)
         if product is None or self.state is None or group[0].width > 1 or not fits_tiles(product):
             return self._serial(loop, group)
         write_product(self.emitter, product, group[0], self.state)

@@ -16,7 +16,7 @@ from relaylab.codegen.llvm.text import Value, literal_vector
 from relaylab.codegen.loops.contexts import Ramp, VectorContext
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Axis
-from relaylab.loop.matrix import MatrixProduct, Side
+from relaylab.loop.matrix import ByteProduct, Side
 
 TILE_ROWS = TILE_WORDS = 16  # rows of a tile, and words of a row
 SUM_TILES, X_TILES = 4, 2
@@ -30,14 +30,14 @@ def row_tiles(rows: int) -> list[int]:
     return [rows // count + (k < rows % count) for k in range(count)]
 
 
-def fits_tiles(product: MatrixProduct) -> bool:
+def fits_tiles(product: ByteProduct) -> bool:
     """Can tiles hold all its sums, and a step's words?"""
     rows, (columns, rest) = len(row_tiles(product.rows.extent)), divmod(product.columns.extent, TILE_WORDS)
     whole = rest == 0 < min(rows, columns) and 0 < product.words.extent <= TILE_WORDS
     return whole and rows <= X_TILES and rows * columns <= SUM_TILES
 
 
-def write_product(emitter: Emitter, product: MatrixProduct, at: VectorContext, state: Value) -> None:
+def write_product(emitter: Emitter, product: ByteProduct, at: VectorContext, state: Value) -> None:
     """The instructions of a product that fits; `state` is memory for what tiles are set up by."""
     f, rows = emitter.f, row_tiles(product.rows.extent)
     columns, words = product.columns.extent // TILE_WORDS, product.words.extent

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import Define, For, IfThenElse, Prefetch, Statement, Store, statements, values
+from relaylab.loop.program import TURN_BY_TURN, Define, For, IfThenElse, Prefetch, Statement, Store, statements, values
 
 Terms = dict[ScalarExpr, int]
 AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
@@ -46,7 +46,7 @@ def streams_of(
 ) -> dict[Place, tuple[Stream, AxisSum]]:
     """The streams of a loop by what is read or written, each with the rest of the address; none around other loops."""
     body = list(statements(loop.body))
-    if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind == "serial" for s in body):
+    if any(isinstance(s, IfThenElse) or isinstance(s, For) and s.kind in TURN_BY_TURN for s in body):
         return {}
     inner = {s.axis for s in body if isinstance(s, For)}
     defined = {s.local for s in body if isinstance(s, Define)}

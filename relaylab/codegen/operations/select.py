@@ -23,8 +23,8 @@ from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, Pr
 from relaylab.codegen.operations.matrix_product import matrix_product_of
 from relaylab.codegen.operations.open_product import open_product_of
 from relaylab.codegen.operations.weight_gradient import weight_gradient_of
-from relaylab.codegen.templates.chosen import choices_of
 from relaylab.codegen.templates.problem import Choices
+from relaylab.codegen.templates.schedule import choices_of
 from relaylab.ir import Call, Constant, Expr, Op, TensorType, Tuple, TupleType, Type, is_dynamic, walk
 from relaylab.ir.visit import operands_of
 from relaylab.loop.schedule import FROM, Schedule, placed

@@ -17,7 +17,6 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence
 from relaylab.codegen.templates.byte_products import FACTORS, in_words, uneven_words
-from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightPacking, tap_matrix
@@ -29,6 +28,7 @@ from relaylab.codegen.templates.product_family import (
     product_cycles,
     product_reasons,
 )
+from relaylab.codegen.templates.schedule import CHOICES
 
 
 def contraction_of(

@@ -23,7 +23,6 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo
-from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.conv import contraction_of
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
@@ -31,6 +30,7 @@ from relaylab.codegen.templates.family import generation
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking, tap_matrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
+from relaylab.codegen.templates.schedule import CHOICES
 from relaylab.codegen.templates.winograd_kernel import MINIMAL, MinimalFiltering
 
 

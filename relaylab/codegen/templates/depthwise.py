@@ -18,13 +18,12 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, channel_pitch, dense_strides
 from relaylab.codegen.kernels.views import Halo
 from relaylab.codegen.loops.lowering import lower_program
-from relaylab.codegen.templates.chosen import check_products
 from relaylab.codegen.templates.convolution_family import CONVOLUTIONS, ConvolutionFamily, ConvSpec, needed_halo
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking
 from relaylab.codegen.templates.problem import Split, whole_vectors
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, epilogue_buffers, operand, split_place
-from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES
+from relaylab.codegen.templates.schedule import FAR_BYTES, STORE_CYCLES, check_products
 from relaylab.loop.expr import Axis, Const, Load, ScalarExpr, Tensor, as_index, guard
 from relaylab.loop.program import Body, For, LoopNest, LoopProgram, Prefetch, Statement, Store
 

@@ -10,13 +10,15 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.templates.chosen import chosen_tile
-from relaylab.codegen.templates.problem import Problem, Split, whole_vectors
+from relaylab.codegen.templates.problem import Choices, Problem, Split, whole_vectors
+from relaylab.support.errors import RelayValueError
+from relaylab.support.table import did_you_mean
 
 SMALL_WEIGHTS = 512 << 10  # bytes that stay in a second-level cache together with the activations of a tile
 FAR_BYTES = 1 << 20  # activations that are larger were pushed out of the second-level cache before they are read
@@ -29,6 +31,22 @@ SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
 SHOWN = 5  # register tiles that `why` lists
 STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
+
+MOST_PRODUCTS = 256  # vector products in the body of a loop over the reduction
+CHOICES = {
+    "high": (1, 64),
+    "rows": (1, 64),
+    "vectors": (1, 16),
+    "unroll": (1, 64),
+    "tiles": (1, 2**31),
+    "panels": (1, 2**31),
+    "outer": (0, 1),
+    "prefetch": (0, 1),
+    "minimal": (0, 0),
+}
+"""The name of each choice and between what it lies. `high` and `rows` are the rows of a register tile along the last
+two row axes; `minimal=0` asks for loops without minimal products, as every choice does."""
+WORDS = {"tiles": 0, "panels": 1}  # of `outer`
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +249,49 @@ def unroll(count: int, products: int) -> int:
     """How many reduction steps a loop body holds."""
     best = max(1, min(4, UNROLLED_PRODUCTS // max(1, products)))
     return count if count <= best else max(u for u in range(1, best + 1) if u == 1 or count // u > 1)
+
+
+# ---- what a user chose instead: `rows=2x7 vectors=2 unroll=4`; kept with the problem, weights are packed for it
+
+
+def choices_of(words: Sequence[str]) -> Choices:
+    """Choices as they are written, `NAME=NUMBER`, rows also as `2x7`; RelayValueError `schedule.arguments`."""
+    found: dict[str, int] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in CHOICES or name == "high":
+            known = [n for n in CHOICES if n != "high"]
+            help = did_you_mean(name, known) or f"the choices are {', '.join(known)}"
+            raise RelayValueError(f"a plan has no choice `{name}`", code="schedule.arguments", help=help)
+        numbers = value.split("x") if name == "rows" else [value]
+        if name == "outer":
+            numbers = [str(WORDS.get(value, value))]
+        for key, text in zip(("high", "rows") if len(numbers) == 2 else (name,), numbers):
+            low, high = CHOICES[key]
+            if len(numbers) > 2 or not text.isdecimal() or len(text) > 10 or not low <= int(text) <= high:
+                what = "tiles or panels" if name == "outer" else f"a number from {low} to {high}"
+                raise RelayValueError(f"`{name}` is {what}, not `{value}`", code="schedule.arguments")
+            found[key] = int(text)
+    return tuple(sorted(found.items()))
+
+
+def check_products(products: int) -> None:
+    """RelayValueError `schedule.illegal` for more vector products than the body of a loop may have."""
+    if products > MOST_PRODUCTS:
+        raise RelayValueError(
+            f"a loop would contain {products} vector products", code="schedule.illegal", help=f"at most {MOST_PRODUCTS}"
+        )
+
+
+def chosen_tile(problem: Problem, vectors: int, tile: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """Vectors and rows of a register tile, those that are chosen instead of the given ones."""
+    chosen = dict(problem.choices)
+    if "rows" in chosen:
+        tile = chosen.get("high", 1), chosen["rows"]
+    inner = [min(n, axis.extent) for n, axis in zip(tile, problem.rows[-2:])]
+    vectors = chosen.get("vectors", vectors)
+    if problem.choices:
+        check_products(math.prod(inner) * vectors * chosen.get("unroll", 1))
+    if problem.weights.kind == "gathered" and chosen.get("panels", 1) != 1:
+        raise RelayValueError("a panel that is copied belongs to one item", code="schedule.illegal", help="panels=1")
+    return vectors, (inner[0], inner[1])

@@ -15,13 +15,13 @@ from dataclasses import replace
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
 from relaylab.codegen.templates.byte_products import interleaved
-from relaylab.codegen.templates.chosen import CHOICES
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around, split_place
 from relaylab.codegen.templates.schedule import (
+    CHOICES,
     FAR_BYTES,
     Blocking,
     estimate,

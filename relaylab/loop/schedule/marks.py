@@ -1,4 +1,4 @@
-"""Steps that say how a loop runs: vectorize, unroll, parallel."""
+"""Steps that say how a loop runs: vectorize, unroll, matrix, parallel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.expr import Axis, post_order
+from relaylab.loop.matrix import FORM, matrix_product
 from relaylab.loop.program import Accumulate, Body, Define, For, IfThenElse, LoopNest, LoopProgram, inside, statements
 from relaylab.loop.schedule.legal import conflict, shared_out
 from relaylab.loop.schedule.step import primitive
@@ -50,9 +51,20 @@ def unroll(program: LoopProgram, words: Words) -> LoopProgram:
     return program
 
 
+@primitive("matrix LOOP", "tensorize(x, …)", "tensorize(x, …)")
+def matrix(program: LoopProgram, words: Words) -> LoopProgram:
+    """A loop is the rows of a product of bytes, which a machine with tiles of bytes does by these."""
+    (name,) = words
+    marked = replace(_serial(program, name), kind="matrix")
+    if matrix_product(marked) is None:
+        raise illegal(f"the loops in `{name}` are no product of bytes", f"such are {FORM}")
+    return exchanged(program, loop_named(program, name), lambda s: (marked,))
+
+
 @primitive("serial LOOP ...")
 def serial(program: LoopProgram, words: Words) -> LoopProgram:
-    """What was vectorized or unrolled runs turn by turn again; the loop that the threads share runs in each of them."""
+    """What was vectorized, unrolled or a product of bytes runs turn by turn again; the loop that the threads share runs
+    in each of them."""
     for name in words:
         loop = loop_named(program, name)
         at = next((k for k, nest in enumerate(program.nests) if nest.loop is loop), None)

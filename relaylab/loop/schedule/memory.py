@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from relaylab.loop.expr import Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import (
+    TURN_BY_TURN,
     Accumulate,
     Define,
     For,
@@ -276,7 +277,7 @@ def _check_filled(program: LoopProgram, users: list[Statement], buffer: Tensor) 
     above = path(program, first)
     total = simplify.linear(simplify(first.address))
     places = {total.const}
-    for loop in (s for s, _ in above if isinstance(s, For) and s.kind != "serial"):
+    for loop in (s for s, _ in above if isinstance(s, For) and s.kind not in TURN_BY_TURN):
         factor = total.terms.get(loop.axis, 0)
         places = {p + k * factor for p in places for k in range(loop.axis.extent)}
     if places != set(range(buffer.shape[0])):
@@ -286,9 +287,11 @@ def _check_filled(program: LoopProgram, users: list[Statement], buffer: Tensor) 
         outside = any((statement, side) not in p for p in paths)
         if outside and isinstance(statement, IfThenElse):
             raise illegal(f"`{buffer.name}` is filled only where `{show(statement.condition)}`, and used elsewhere")
-        if outside and isinstance(statement, For) and statement.kind == "serial":
+        if outside and isinstance(statement, For) and statement.kind in TURN_BY_TURN:
             raise illegal(f"`{buffer.name}` is filled in a loop and used outside of it")
-        if any((statement, side) in p for p in paths) and isinstance(statement, For) and statement.kind != "serial":
+        if not isinstance(statement, For) or statement.kind in TURN_BY_TURN:
+            continue
+        if any((statement, side) in p for p in paths):
             others = {a.buffer for a in accesses(statement.body)} - {buffer}
             if reason := conflict(statement.body, [statement.axis], others, sums=True):
                 raise illegal(reason)

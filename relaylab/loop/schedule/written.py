@@ -14,7 +14,7 @@ from itertools import combinations
 
 from relaylab.loop.expr import Axis, Load, Local, Tensor, post_order
 from relaylab.loop.parse import parse
-from relaylab.loop.program import Body, For, LoopProgram, statements
+from relaylab.loop.program import TURN_BY_TURN, Body, For, LoopProgram, statements
 from relaylab.loop.schedule.legal import conflict, filled_first, sharing
 from relaylab.loop.schedule.marks import differing, many_copies
 from relaylab.loop.schedule.tree import accesses, illegal
@@ -70,7 +70,7 @@ def hindrances(program: LoopProgram) -> Iterator[str]:
 
 def _unknown_places(body: Body, held: frozenset[Tensor]) -> Iterator[str]:
     """Accesses to registers whose places are not known when code is written."""
-    turning = {s.axis for s in statements(body) if isinstance(s, For) and s.kind == "serial"}
+    turning = {s.axis for s in statements(body) if isinstance(s, For) and s.kind in TURN_BY_TURN}
     for access in accesses(body):
         if access.buffer not in held:
             continue
