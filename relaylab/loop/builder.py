@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast as typed
 
 from relaylab.loop.expr import (
     INDEX,
@@ -241,6 +242,22 @@ class Builder:
     sub = _binary("sub")
     mul = _binary("mul")
     div = _binary("div")
+
+
+def most(a: ScalarExpr | int, c: ScalarExpr | int) -> int:
+    """The larger of two extents."""
+    return _chosen("max", a, c)
+
+
+def least(a: ScalarExpr | int, c: ScalarExpr | int) -> int:
+    """The smaller of two extents."""
+    return _chosen("min", a, c)
+
+
+def _chosen(op: str, a: ScalarExpr | int, c: ScalarExpr | int) -> int:
+    if isinstance(a, ScalarExpr) or isinstance(c, ScalarExpr):
+        return typed(int, apply(op, a, c))
+    return max(a, c) if op == "max" else min(a, c)
 
 
 def _dtype_of(value: ScalarLike) -> str:

@@ -101,7 +101,10 @@ class ScalarExpr:
     def __index__(self) -> int:
         raise RelayTypeError("a scalar expression is no number while the program is built", code="loop.no-number")
 
-    __int__ = __index__
+    __int__ = __float__ = __index__
+
+    def __divmod__(self, other: ScalarExpr | Number) -> tuple[ScalarExpr, ScalarExpr]:
+        return self // other, self % other
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -146,11 +149,15 @@ def axis_over(name: str, length: ScalarExpr | int) -> Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor that can be read: `x(i, j)` is its element; `shape` is static."""
+    """A tensor that can be read: `x(i, j)` is its element; `shape` is static.
+
+    Private memory that is as long as sizes say has a `size` below that of its shape.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    size: ScalarExpr | None = None
 
     @property
     def ndim(self) -> int:

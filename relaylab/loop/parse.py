@@ -185,12 +185,19 @@ class _Reader:
             raise line.error(f"there is a buffer `{token.text}` already", token)
         return token
 
-    def _tensor(self, line: Line, name: Token) -> Tensor:
+    def _tensor(self, line: Line, name: Token, sized: bool = False) -> Tensor:
         dtype = self._dtype(line)
         line.expect("[")
-        size = line.whole("a number of elements", 0, MOST)
+        place, size = line.next, None
+        if sized and place.kind != "number":
+            size = self.expressions.read(line, INDEX)
+            extent = _most(size)
+            if not 0 <= extent <= MOST:
+                raise line.error(f"the length of `{name.text}` is a number or made of sizes", place)
+        else:
+            extent = line.whole("a number of elements", 0, MOST)
         line.expect("]")
-        self.expressions.buffers[name.text] = tensor = Tensor(name.text, (size,), dtype)
+        self.expressions.buffers[name.text] = tensor = Tensor(name.text, (extent,), dtype, size)
         return tensor
 
     def _dtype(self, line: Line) -> str:
@@ -208,7 +215,7 @@ class _Reader:
             case "scratch" | "registers" as kind:
                 name = self._new_buffer(line)
                 line.expect(":")
-                self.private[kind].append(self._tensor(line, name))
+                self.private[kind].append(self._tensor(line, name, sized=kind == "scratch"))
             case "prepared":
                 name = self._new_buffer(line)
                 line.expect(":")
@@ -398,12 +405,10 @@ class _Reader:
             if not 0 <= length.value < MOST:
                 raise line.error(f"a loop has 0 to {MOST - 1} turns, not {length.value}", place)
             return Axis(name.text, int(length.value))
-        extent, sized = -1, any(isinstance(n, Size) for n in post_order(length))
-        with suppress(RelayError, ArithmeticError):
-            extent = extent_of(length) if sized else -1
-        if line.takes("below"):
+        extent = _most(length)
+        if line.takes("below") and extent >= 0:
             extent = line.whole("an extent", 0, MOST)
-        if not sized or not 0 <= extent <= MOST:
+        if not 0 <= extent <= MOST:
             help = "a computed end is written `for i in 8 to END:`, where 8 are the most turns"
             raise line.error(f"the length of `{name.text}` is a number or made of sizes", place, help)
         return Axis(name.text, extent, size=length)
@@ -422,3 +427,12 @@ class _Reader:
         wanted = str(items) if isinstance(items, int) else show(items)
         if given != wanted:
             raise line.error(f"the loops make {wanted} items", place, f"`items={wanted}`, or leave it out")
+
+
+def _most(length: ScalarExpr) -> int:
+    """What an expression of sizes is for the largest of them; -1 of any other."""
+    extent = -1
+    if any(isinstance(n, Size) for n in post_order(length)):
+        with suppress(RelayError, ArithmeticError):
+            extent = extent_of(length)
+    return extent

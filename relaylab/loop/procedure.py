@@ -10,16 +10,26 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
-from relaylab.loop.builder import OutSpec, b
+from relaylab.loop.builder import OutSpec, b, most
 from relaylab.loop.evaluate import Ins
-from relaylab.loop.expr import Axis, Local, Number, ScalarExpr, Tensor, as_index, const, limited
+from relaylab.loop.expr import Axis, Const, Local, Number, ScalarExpr, Tensor, apply, as_index, const, limited
 from relaylab.loop.nest import build_nest
-from relaylab.loop.program import Accumulate, Define, For, IfThenElse, LoopNest, LoopProgram, Statement, Store
+from relaylab.loop.program import (
+    Accumulate,
+    Define,
+    For,
+    IfThenElse,
+    LoopNest,
+    LoopProgram,
+    Statement,
+    Store,
+    extent_of,
+)
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 from relaylab.loop.region import Assign, StoreRegion, address, by_data, normalise
 from relaylab.loop.run import run
@@ -32,7 +42,8 @@ Position = ScalarExpr | int
 class Procedure:
     """A procedure under construction, over the external operands of `group`; `b` builds its expressions.
 
-    Indices that are computed from data are limited to their tensor, in loads and in stores.
+    Indices that are computed from data are limited to their tensor, in loads and in stores. Extents are numbers, or
+    sizes that are known when a kernel runs: what they decide is written for both cases (`sides`).
     """
 
     def __init__(self, group: ProgramBuilder):
@@ -55,7 +66,7 @@ class Procedure:
     def each(self, out: Tensor, element: Callable[..., ScalarExpr]) -> None:
         """Store `element(*i)` at every index of a result, in any order and in parallel."""
         flat, strides, offset = self.group.where(out)
-        axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(out.shape))
+        axes = tuple(_axis(f"i{d}", n) for d, n in enumerate(out.shape))
         value = self.group.flat(element(*axes))
         region = StoreRegion(axes, (Assign(flat, address(axes, strides, offset), value),))
         scratch: list[Tensor] = []
@@ -66,12 +77,12 @@ class Procedure:
     @contextmanager
     def parallel(self, extent: int) -> Generator[Axis, None, None]:
         """A loop whose turns may run at the same time, each with private memory of its own."""
-        axis = Axis(self._name("p"), extent)
+        axis = _axis(self._name("p"), extent)
         self._scratch = []
         body = self._body()
         with body as statements:
             yield axis
-        if extent:
+        if axis.extent:
             self._program(self._scratch, [LoopNest(For(axis, "serial", tuple(statements)))])
 
     @contextmanager
@@ -81,17 +92,17 @@ class Procedure:
         """A loop over 0 .. extent-1, or to `stop` if that is less: kind serial or, without `stop`, vectorized, then
         `unroll` vectors side by side.
         """
-        axis = Axis(self._name("k"), extent)
+        axis = _axis(self._name("k"), extent)
         with self._body() as statements:
             yield axis
-        if extent and statements:
-            kind, end = "serial" if extent == 1 else kind, None if stop is None else self._flat(stop)
+        if axis.extent and statements:
+            kind, end = "serial" if axis.extent == 1 else kind, None if stop is None else self._flat(stop)
             self._open[-1].append(For(axis, kind, tuple(statements), unroll, end))
 
     @contextmanager
     def loops(self, extents: Sequence[int]) -> Generator[tuple[Axis, ...], None, None]:
         """Loops inside each other, the last one innermost."""
-        axes = tuple(Axis(self._name("k"), int(n)) for n in extents)
+        axes = tuple(_axis(self._name("k"), n) for n in extents)
         with self._body() as statements:
             yield axes
         inner = tuple(statements)
@@ -106,6 +117,18 @@ class Procedure:
             yield
         if statements:
             self._open[-1].append(IfThenElse(self._flat(condition), tuple(statements)))
+
+    def sides(self, condition: ScalarExpr | bool) -> Iterator[bool]:
+        """Both sides of a condition, one after the other, each done where it is the side that holds; of a condition
+        that is known by now that side only.
+        """
+        known = const(condition, "bool") if isinstance(condition, bool) else self._flat(condition)
+        if isinstance(known, Const):
+            yield bool(known.value)
+            return
+        for side in (True, False):
+            with self.when(known if side else apply("lnot", known)):
+                yield side
 
     # ---- statements
 
@@ -130,14 +153,19 @@ class Procedure:
         indices = tuple(map(as_index, (at,) if isinstance(at, (ScalarExpr, int)) else at))
         if 0 in tensor.shape:
             return
-        inside = tuple(limited(i, n) if by_data(i) else i for i, n in zip(indices, tensor.shape, strict=True))
+        found = [(i, n) for i, n in zip(indices, tensor.shape, strict=True) if by_data(i)]
+        inside = tuple(limited(i, n) if by_data(i) else i for i, n in zip(indices, tensor.shape))
         flat, strides, offset = self.group.where(tensor)
         value = value if isinstance(value, ScalarExpr) else const(value, tensor.dtype)
-        self._open[-1].append(Store(flat, self._flat(address(inside, strides, offset)), self._flat(value)))
+        store = Store(flat, self._flat(address(inside, strides, offset)), self._flat(value))
+        there = self.b.all_of(*(self._flat(apply("gt", n, 0)) for _, n in found if isinstance(n, ScalarExpr)))
+        # no place is in an axis without elements
+        self._open[-1].append(store if isinstance(there, Const) else IfThenElse(there, (store,)))
 
     def scratch(self, extent: int, dtype: str) -> Tensor:
         """Private memory of the parallel loop that is being written; its contents are undefined at first."""
-        layout = BufferLayout.dense((max(extent, 1),), dtype)
+        length = most(extent, 1)
+        layout = BufferLayout.dense((length,), dtype)
         tensor = self.group.private(self._name("s"), layout)
         self._scratch.append(self.group.where(tensor)[0])
         return tensor
@@ -158,7 +186,14 @@ class Procedure:
         return self._simplify(self.group.flat(value))
 
     def _program(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> None:
-        self._programs.append(LoopProgram(self.group.name, tuple(self.group.buffers), tuple(scratch), tuple(nests)))
+        self._programs.append(self.group.closed(scratch, nests))
+
+
+def _axis(name: str, length: ScalarExpr | int) -> Axis:
+    """An axis as long as a number, or as an expression of sizes."""
+    if isinstance(length, ScalarExpr):
+        return Axis(name, extent_of(length), size=length)
+    return Axis(name, int(length))
 
 
 def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) -> list[Array]:

@@ -218,9 +218,10 @@ def values(statement: Statement) -> tuple[ScalarExpr, ...]:
             return tuple(e for e in (statement.stop, statement.axis.size) if e is not None)
 
 
-def sizes_in(nests: Iterable[LoopNest]) -> list[Size]:
-    """The sizes that loops use, by their slots."""
-    parts = (e for nest in nests for s in statements((nest.loop,)) for e in values(s))
+def sizes_in(nests: Iterable[LoopNest], scratch: Iterable[Tensor] = ()) -> list[Size]:
+    """The sizes that loops and private buffers use, by their slots."""
+    parts = [e for nest in nests for s in statements((nest.loop,)) for e in values(s)]
+    parts += [t.size for t in scratch if t.size is not None]
     return sorted({n for n in post_order(*parts) if isinstance(n, Size)}, key=lambda s: s.slot)
 
 
@@ -254,11 +255,11 @@ class _Writer:
         known = program.known
         given = ", ".join(f"{t.name}: {role} {_type(t)}{' known' * (t in known)}" for role, t in program.buffers)
         self.line(0, f"kernel {program.name}({given}) items={self.show(program.items)}")
-        if any(t.name == SIZES for _, t in program.buffers) and (sizes := sizes_in(program.nests)):
+        if any(t.name == SIZES for _, t in program.buffers) and (sizes := sizes_in(program.nests, program.scratch)):
             self.line(1, f"sizes {', '.join(dict.fromkeys(f'{show(s)}={s.slot}' for s in sizes))}")
         for kind, tensors in (("scratch", program.scratch), ("registers", program.registers)):
             for t in tensors:
-                self.line(1, f"{kind} {t.name}: {_type(t)}")
+                self.line(1, f"{kind} {t.name}: {_type(t) if t.size is None else f'{t.dtype}[{self.show(t.size)}]'}")
         for part in program.prepared:
             self.line(1, f"prepared {part.buffer.name}: {_type(part.buffer)}")
             self.body((part.fill,))

@@ -22,7 +22,7 @@ from relaylab.loop.expr import (
     rebuild,
 )
 from relaylab.loop.nest import build_nest, plain_nest
-from relaylab.loop.program import SIZES, LoopNest, LoopProgram, sizes_in
+from relaylab.loop.program import SIZES, LoopNest, LoopProgram, extent_of, sizes_in
 from relaylab.loop.region import Assign, StoreRegion, address, dense_strides, expand_reductions, flatten, normalise
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
@@ -72,8 +72,11 @@ class ProgramBuilder:
         return self._readable(role, layout, flat)
 
     def private(self, name: str, layout: BufferLayout) -> Tensor:
-        """A readable tensor for memory that is no operand."""
-        return self._readable(name, layout, Tensor(name, (layout.span,), layout.dtype))
+        """A readable tensor for memory that is no operand; of one axis where sizes say how long it is."""
+        (length, *_) = layout.shape
+        size = length if isinstance(length, ScalarExpr) else None
+        span = layout.span if size is None else extent_of(size)
+        return self._readable(name, layout, Tensor(name, (span,), layout.dtype, size))
 
     def _readable(self, name: str, layout: BufferLayout, flat: Tensor) -> Tensor:
         tensor = Tensor(name, layout.shape, layout.dtype)
@@ -118,8 +121,12 @@ class ProgramBuilder:
         for region in self._regions():
             for part, simplifier in normalise(region):
                 nests.append(build_nest(part, simplifier, scratch))
+        return self.closed(scratch, nests)
+
+    def closed(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> LoopProgram:
+        """A loop program over the operands, the sizes that it uses among them."""
         buffers = tuple(self.buffers)
-        if sizes := sizes_in(nests):
+        if sizes := sizes_in(nests, scratch):
             buffers += ((SIZES, Tensor(SIZES, (sizes[-1].slot + 1,), INDEX)),)
         return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
 

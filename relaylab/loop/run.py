@@ -51,7 +51,8 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
     Every nest does its share of the items, as native code does. A read or a store outside a buffer raises
     `RelayIndexError`.
     """
-    memory = dict(buffers) | {t: np.zeros(t.shape, t.dtype) for t in program.private}
+    lengths = {t: t.shape[0] if t.size is None else _length(t.size, buffers) for t in program.private}
+    memory = dict(buffers) | {t: np.zeros(n, t.dtype) for t, n in lengths.items()}
     memory |= {part.buffer: prepare(part, buffers) for part in program.prepared}
     total = _length(program.items, memory)
     begin, end = items or (0, total)

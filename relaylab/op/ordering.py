@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from relaylab.loop.builder import b as builder
+from relaylab.loop.builder import least, most
 from relaylab.loop.expr import Local, Tensor
+from relaylab.loop.program import extent_of
 from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op.helpers import Element, ElementBuilder, Position
 
@@ -57,13 +59,12 @@ class SortedRow:
     """
 
     def __init__(self, p: Procedure, capacity: int, dtype: str, ascending: bool = True, numbers: int = 0):
-        self.p, self.capacity, self.ascending = p, max(capacity, 1), ascending
+        self.p, self.capacity, self.ascending = p, most(capacity, 1), ascending
         self.keys = p.scratch(2 * self.capacity, key_dtype(dtype))
-        self.numbers = p.scratch(2 * self.capacity, "int32" if max(numbers, capacity) < 2**31 else "int64")
-        self.bits = 8 if self.capacity < LONG else 11
-        self.digits = -(-int(self.keys.dtype[4:]) // self.bits)
-        few = self.capacity <= FEW
-        self.places = None if few else p.scratch(self.digits << self.bits, "int64")
+        many = max(extent_of(numbers), extent_of(capacity)) >= 2**31
+        self.numbers = p.scratch(2 * self.capacity, "int64" if many else "int32")
+        self.places: dict[int, Tensor] = {}
+        """Where digits of so many bits are counted."""
 
     def key_of(self, x: Element) -> Element:
         """The key of a value of the row."""
@@ -81,13 +82,18 @@ class SortedRow:
 
     def sort(self, count: Position, first: int | None = None) -> None:
         """Bring the first `count` keys into order, or the `first` of them; equal ones keep theirs. O(n)."""
-        total = self.p.let(count)
-        if self.places is not None:
-            self._by_digits(total, self.places)
-        elif first is not None and first * RARE <= self.capacity:
-            self._by_search(total, first)
-        else:
-            self._by_rank(total)
+        p = self.p
+        total = p.let(count)
+        for few in p.sides(self.capacity <= FEW):
+            if not few:
+                for short in p.sides(self.capacity < LONG):
+                    self._by_digits(total, 8 if short else 11)
+                continue
+            for rare in p.sides(first * RARE <= self.capacity if isinstance(first, int) else False):
+                if rare and isinstance(first, int):
+                    self._by_search(total, first)
+                else:
+                    self._by_rank(total)
 
     def _end(self, count: Local) -> None:
         """What lies behind few keys stands before none of them."""
@@ -99,14 +105,15 @@ class SortedRow:
         """Very few of few keys: the least is looked for, then the first place with it; it is marked as taken."""
         p, b, keys, numbers = self.p, self.p.b, self.keys, self.numbers
         self._end(count)
+        last = b.number(self.capacity - 1, "int32")
         with p.loop(first) as k:
-            least = p.let(b.highest(keys.dtype))
+            lowest = p.let(b.highest(keys.dtype))
             with p.loop(self.capacity, kind="vectorized") as at:
-                p.add(least, keys(at), "min")
-            place = p.let(b.const(self.capacity - 1, "int32"))
+                p.add(lowest, keys(at), "min")
+            place = p.let(last)
             with p.loop(self.capacity, kind="vectorized") as at:
-                found = b.land(b.eq(keys(at), least), numbers(at) >= 0)
-                p.add(place, b.select(found, b.cast(at, "int32"), self.capacity - 1), "min")
+                found = b.land(b.eq(keys(at), lowest), numbers(at) >= 0)
+                p.add(place, b.select(found, b.cast(at, "int32"), last), "min")
             taken = p.let(b.index(place))
             self._move(taken, self.capacity + k)
             p.store(keys, taken, b.highest(keys.dtype))
@@ -149,23 +156,36 @@ class SortedRow:
                 p.add(less, b.cast(self.keys(place) - least < more, kind[1:]))
             p.set(found, b.select(less < k, more, found))
 
-    def _by_digits(self, count: Local, places: Tensor) -> None:
+    def _by_digits(self, count: Local, bits: int) -> None:
         """Many keys: they are moved by one digit of what they are above the least after another, from the last. Knuth,
         5.2.5.
         """
-        p, b, size, keys = self.p, self.p.b, 1 << self.bits, self.keys
-        least, span = self._range(count)
-        digit_of = lambda at, level: self._digit(keys(at) - least, level)
-        with p.loop(self.digits * size, kind="vectorized") as k:
+        p, b, size, keys = self.p, self.p.b, 1 << bits, self.keys
+        digits = -(-int(keys.dtype[4:]) // bits)
+        if bits not in self.places:
+            self.places[bits] = p.scratch(digits * size, "int64")
+        places = self.places[bits]
+        low, span = self._range(count)
+        digit_of = lambda at, level: self._digit(keys(at) - low, level, bits)
+        with p.loop(digits * size, kind="vectorized") as k:
             p.store(places, k, 0)
-        self._count(count, places, least, 0, SURE)
-        wide = p.let(b.shr(span, b.const(SURE * self.bits, span.dtype)) > 0) if self.digits > SURE else None
+
+        def tally(levels: range) -> None:
+            """How often each digit occurs at some levels."""
+            with p.loop(self.capacity, stop=count) as k:
+                x = p.let(keys(k) - low)
+                for level in levels:
+                    at = p.let(self._digit(x, level, bits))
+                    p.store(places, at, places(at) + 1)
+
+        tally(range(min(SURE, digits)))
+        wide = p.let(b.shr(span, b.const(SURE * bits, span.dtype)) > 0) if digits > SURE else None
         if wide is not None:
             with p.when(wide):
-                self._count(count, places, least, SURE, self.digits)
+                tally(range(SURE, digits))
         source = p.let(0)
-        levels = None if wide is None else b.select(wide, b.index(self.digits), b.index(SURE))
-        with p.loop(self.digits, stop=levels) as level:
+        levels = None if wide is None else b.select(wide, b.index(digits), b.index(SURE))
+        with p.loop(digits, stop=levels) as level:
             with p.when(places(digit_of(source, level)) < count):  # not all the same
                 total, target = p.let(0), p.let(self.capacity - source)
                 with p.loop(size) as digit:
@@ -185,26 +205,18 @@ class SortedRow:
         """The least key, and how far the largest is above it."""
         p, b, keys = self.p, self.p.b, self.keys
         first, end = p.let(keys(0)), p.let(_narrow(count))
-        least, most = p.let(first), p.let(first)
+        low, high = p.let(first), p.let(first)
         # what lies behind the keys may never have been written: not even a load without lanes is cheap there
-        size = min(FEW, self.capacity)
-        stop = b.shr(count + (FEW - 1), FEW.bit_length() - 1) if self.capacity > FEW else None
-        with p.loop(-(-self.capacity // size), stop=stop) as part:
+        small = not isinstance(self.capacity, Element) and self.capacity <= FEW
+        size = self.capacity if small else FEW
+        stop = None if small else b.shr(count + (FEW - 1), FEW.bit_length() - 1)
+        with p.loop((self.capacity + (size - 1)) // size, stop=stop) as part:
             with p.loop(size, kind="vectorized") as lane:
                 k = part * size + lane
                 x = b.select(_narrow(k) < end, keys(k), first)
-                p.add(least, x, "min")
-                p.add(most, x, "max")
-        return least, p.let(most - least)
-
-    def _count(self, count: Local, places: Tensor, least: Local, first: int, end: int) -> None:
-        """How often each digit occurs at some levels."""
-        p = self.p
-        with p.loop(self.capacity, stop=count) as k:
-            x = p.let(self.keys(k) - least)
-            for level in range(first, min(end, self.digits)):
-                at = p.let(self._digit(x, level))
-                p.store(places, at, places(at) + 1)
+                p.add(low, x, "min")
+                p.add(high, x, "max")
+        return low, p.let(high - low)
 
     def _move(self, place: Element, to: Element) -> None:
         for memory in (self.keys, self.numbers):
@@ -215,10 +227,10 @@ class SortedRow:
         with self.p.loop(count, kind="vectorized") as k:
             self._move(self.capacity + k, k)
 
-    def _digit(self, key: Element, level: Position) -> Element:
+    def _digit(self, key: Element, level: Position, bits: int) -> Element:
         """Where a digit of a key is counted."""
-        b, size = self.p.b, 1 << self.bits
-        digit = b.band(b.shr(key, b.cast(b.index(level) * self.bits, key.dtype)), size - 1)
+        b, size = self.p.b, 1 << bits
+        digit = b.band(b.shr(key, b.cast(b.index(level) * bits, key.dtype)), size - 1)
         return b.index(level) * size + b.index(digit)
 
 
@@ -234,18 +246,21 @@ def first_in_order(
     """The k first of `read(0) .. read(count - 1)` in order, sorted out of all or selected if they are few:
     `write(place, value, number)`.
     """
-    if count > 2 * FEW and 0 < SELECTED * k <= count:
-        selected = SelectedRow(p, count, k, dtype, ascending)
-        row = selected.row
-        selected.select(read)
-    else:
-        row = SortedRow(p, count, dtype, ascending)
-        with p.loop(count, kind="vectorized") as at:
-            row.put(at, read(at), at)
-        row.sort(count, k)
-    with p.loop(k) as at:
-        number = p.let(row.number(at))
-        write(at, read(number), number)
+    few = max(SELECTED * k, 2 * FEW + 1) if isinstance(k, int) and k > 0 else None
+    for many in p.sides(False if few is None else count >= few):
+        if many:
+            selected = SelectedRow(p, count, k, dtype, ascending)
+            row = selected.row
+            selected.select(read)
+        else:
+            own = count if few is None else least(count, few - 1)
+            row = SortedRow(p, own, dtype, ascending)
+            with p.loop(own, kind="vectorized") as at:
+                row.put(at, read(at), at)
+            row.sort(own, k)
+        with p.loop(k) as at:
+            number = p.let(row.number(at))
+            write(at, read(number), number)
 
 
 class SelectedRow:
@@ -259,7 +274,8 @@ class SelectedRow:
 
     def __init__(self, p: Procedure, count: int, k: int, dtype: str, ascending: bool = False):
         self.p, self.count, self.k, self.ascending = p, count, k, ascending
-        self.room, self.chunk = max(ROOM * k, 32), CHUNKS[count > 256 * k]
+        self.room = max(ROOM * k, 32)
+        self.chunk = CHUNKS[isinstance(count, Element) or count > 256 * k]
         self.row = SortedRow(p, self.room + self.chunk, dtype, ascending, numbers=count)
         self.kind = "uint8" if dtype == "bool" else compute_dtype(dtype)
         self.best = p.scratch(self.room, self.kind)
@@ -270,7 +286,7 @@ class SelectedRow:
         value = lambda at: b.cast(read(at), self.kind)
         self._groups(value)
         found, worst = p.let(0), p.let(self.best(row.kth(self.k, room)))
-        ties, parts = p.let(b.const(True, "bool")), -(-self.count // chunk)
+        ties, parts = p.let(b.const(True, "bool")), (self.count + (chunk - 1)) // chunk
         with p.loop(parts + 1) as part:
             start, some = part * chunk, p.let(b.const(False, "bool"))
             with p.when(b.lor(found >= room, b.eq(part, parts))):
@@ -294,15 +310,22 @@ class SelectedRow:
 
     def _groups(self, value: Callable[[Element], Element]) -> None:
         """The best of as many groups as there is room for, as keys."""
+        for near in self.p.sides(self.count <= NEAR):
+            self._groups_at_once(value) if near else self._groups_in_memory(value)
+
+    def _groups_at_once(self, value: Callable[[Element], Element]) -> None:
+        """The best of each group, of elements that stay in the first-level cache however they are walked."""
+        p, best, room = self.p, self.best, self.room
+        with p.loop(room, kind="vectorized") as lane:
+            x = p.let(value(lane))
+            with p.loop(self.count // room - 1) as part:
+                p.add(x, value((part + 1) * room + lane), "min" if self.ascending else "max")
+            self.row.put(lane, x, lane)
+            p.store(best, lane, x)
+
+    def _groups_in_memory(self, value: Callable[[Element], Element]) -> None:
+        """The best of each group, of elements that are read in their order."""
         p, b, best, room = self.p, self.p.b, self.best, self.room
-        if self.count <= NEAR:
-            with p.loop(room, kind="vectorized") as lane:
-                x = p.let(value(lane))
-                with p.loop(self.count // room - 1) as part:
-                    p.add(x, value((part + 1) * room + lane), "min" if self.ascending else "max")
-                self.row.put(lane, x, lane)
-                p.store(best, lane, x)
-            return
         with p.loop(room, kind="vectorized") as lane:
             p.store(best, lane, value(lane))
         with p.loop(self.count // room - 1) as part, p.loop(room, kind="vectorized", unroll=4) as lane:

@@ -27,8 +27,12 @@ def execute(
     arrays: Sequence[np.ndarray],
     shares: Sequence[float] = (0, 1),
     items: int | None = None,
+    scratch: int | None = None,
 ) -> None:
-    """Run all items of a kernel on flat arrays, in pieces cut at `shares`, each by another thread number."""
+    """Run all items of a kernel on flat arrays, in pieces cut at `shares`, each by another thread number.
+
+    `items` and bytes of `scratch` are given where sizes decide them.
+    """
     key = (kernel.text, target.key)
     if key not in _linked:
         text = module_text([kernel], attributes=target.attributes)
@@ -36,8 +40,9 @@ def execute(
         _linked[key] = linker().link((emit_object(text, target),), {kernel.name})
     function = FUNCTION(_linked[key][kernel.name])
     held = list(arrays)
-    if kernel.scratch:
-        held.append(aligned(kernel.scratch * len(shares), "uint8"))
+    scratch = kernel.scratch if scratch is None else scratch
+    if scratch:
+        held.append(aligned(scratch * (len(shares) - 1), "uint8"))
     table = (ctypes.c_void_p * max(len(held), 1))(*(a.ctypes.data for a in held))
     cuts = [round(s * (kernel.items if items is None else items)) for s in shares]
     for thread, (begin, end) in enumerate(zip(cuts, cuts[1:])):

@@ -89,7 +89,7 @@ class Kernel:
     declares: frozenset[str]
     operands: tuple[str, ...]
     items: int
-    scratch: int = 0
+    scratch: ScalarExpr | int = 0
     flops: int = 0
     bytes: int = 0
     program: LoopProgram | None = field(default=None, repr=False, compare=False)

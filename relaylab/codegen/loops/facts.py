@@ -26,12 +26,17 @@ ALIGN = 64
 LIKELY = 256  # what work is estimated by where a size is known at run time only
 
 
-def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, int], int]:
-    """Byte offsets of private buffers and their total size, in whole cache lines."""
-    offsets, total = {}, 0
-    for tensor in buffers:
+Bytes = ScalarExpr | int
+
+
+def scratch_layout(buffers: Sequence[Tensor]) -> tuple[dict[Tensor, Bytes], Bytes]:
+    """Byte offsets of private buffers and their total size, in whole cache lines; of sizes where these decide."""
+    offsets: dict[Tensor, Bytes] = {}
+    total: Bytes = 0
+    for tensor in sorted(buffers, key=lambda t: t.size is not None):  # known offsets first
         offsets[tensor] = total
-        total += -(-tensor.shape[0] * item_bytes(tensor.dtype) // ALIGN) * ALIGN
+        length: Bytes = tensor.shape[0] if tensor.size is None else tensor.size
+        total = total + (length * item_bytes(tensor.dtype) + (ALIGN - 1)) // ALIGN * ALIGN
     return offsets, total
 
 
@@ -140,7 +145,7 @@ def work(
 
 def _turns(loop: For, at: Callable[[ScalarExpr], int]) -> int:
     """How often a loop turns; one with a computed end once, one as long as a size as often as `at` says."""
-    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else at(loop.axis.size)
+    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else max(at(loop.axis.size), 0)
 
 
 def read_after_written(body: Sequence[Statement], uses: dict[Statement, StatementUses]) -> frozenset[Tensor]:

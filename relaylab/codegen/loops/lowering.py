@@ -63,14 +63,15 @@ def lower_program(
     the operations and bytes of a run, where they are not those of the program as it is written.
     """
     offsets, scratch = scratch_layout(program.scratch)
-    roles = tuple(role for role, _ in program.operands) + (("scratch",) if scratch else ())
+    needed = not isinstance(scratch, int) or scratch > 0
+    roles = tuple(role for role, _ in program.operands) + (("scratch",) if needed else ())
     f = IRFunction(program.name, len(roles))
     pointers = {t: p for (_, t), p in zip(program.operands, f.pointers)}
-    if scratch:
-        own = f.offset(f.pointers[-1], f.mul(f.thread, scratch))
-        pointers |= {t: f.offset(own, at) for t, at in offsets.items()}
     uses = uses_of(program)
     lowering = _Lowering(f, program, target, pointers, tiles, uses)
+    if needed:
+        own = f.offset(f.pointers[-1], f.mul(f.thread, lowering.number(scratch)))
+        pointers |= {t: f.offset(own, lowering.number(at)) for t, at in offsets.items()}
     for nest in program.nests:
         lowering.nest(nest)
     text, declares = f.finish()
@@ -115,10 +116,11 @@ class _Lowering:
         pointer = next((p for t, p in self.pointers.items() if t.name == SIZES), None)
         if pointer is None:
             return {}
-        slots = [s.slot for s in sizes_in(self.program.nests)]
+        slots = [s.slot for s in sizes_in(self.program.nests, self.program.scratch)]
         return {k: Ramp(self.f.load("i64", self.f.offset(pointer, 8 * k), 8)) for k in slots}
 
-    def _number(self, value: ScalarExpr | int) -> Index:
+    def number(self, value: ScalarExpr | int) -> Index:
+        """A number, or what an expression of sizes is in this call."""
         return value if isinstance(value, int) else self.emitter.value(value, VectorContext({}))
 
     def _in_registers(self, loop: For) -> bool:
@@ -133,7 +135,7 @@ class _Lowering:
         begin, end = (self._share(x, nest) for x in (self.f.begin, self.f.end))
         loop = nest.loop
         if nest.grain > 1 or loop.kind == "vectorized":
-            end = self.f.minimum(self.f.mul(end, nest.grain), self._number(loop.axis.length))
+            end = self.f.minimum(self.f.mul(end, nest.grain), self.number(loop.axis.length))
             begin = self.f.mul(begin, nest.grain)
         if loop.kind == "vectorized":
             self._vector_range(loop, begin, end, VectorContext({}))
@@ -145,8 +147,8 @@ class _Lowering:
         own, total = nest.items, self.items
         if own == total:
             return position
-        divisor = self.f.maximum(self._number(total), 1)  # there may be no items
-        return self.f.div(self.f.mul(position, self._number(own)), divisor)
+        divisor = self.f.maximum(self.number(total), 1)  # there may be no items
+        return self.f.div(self.f.mul(position, self.number(own)), divisor)
 
     def _body(self, body: Sequence[Statement], group: list[VectorContext]) -> None:
         """Statements for every context of a group; the registers of the contexts are updated in place."""
@@ -245,7 +247,7 @@ class _Lowering:
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
         start += [begins[stream] for stream in moving]
-        extent = self._number(loop.axis.length)
+        extent = self.number(loop.axis.length)
         results = self.f.loop(0, extent if stop is None else self.f.minimum(stop, extent), turn, start)
         cells.put(kept, results[len(carried) :], written)
         self.moving.left(loop, dict(zip(moving, results[len(results) - len(moving) :])))
@@ -334,7 +336,7 @@ class _Lowering:
             if self._tile(loop, at):
                 continue
             size = loop.axis.size
-            flat = self._vectors(loop, at) if size is None else self._vector_range(loop, 0, self._number(size), at)
+            flat = self._vectors(loop, at) if size is None else self._vector_range(loop, 0, self.number(size), at)
             self._fold(loop, at, flat)
 
     def _tile(self, loop: For, at: VectorContext) -> bool:

@@ -227,7 +227,7 @@ class ProcedureJob(LoweredJob):
 
     def launches(self, views: Views, target: CpuTarget, memo: KernelMemo) -> list[Launch]:
         made = self._once(views, memo, lambda: KernelSequence(tuple(self._kernels(views, target))))
-        return [Launch(kernel, self.operands()) for kernel in made.kernels]
+        return [Launch(kernel, self.operands() | self._sizes()) for kernel in made.kernels]
 
     def _kernels(self, views: Views, target: CpuTarget) -> Iterator[Kernel]:
         operator = operator_of(self.call)

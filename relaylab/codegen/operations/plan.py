@@ -91,7 +91,7 @@ class Planner:
         self._allocate()
         self.constants.add_all(self._constants(), self.network.let_go)
         steps = tuple(self._step(job, launch) for job, launch in self.launches)
-        scratch = max((kernel.scratch for kernel in self.kernels.values()), default=0)
+        scratch = max((self.at(kernel.scratch) for kernel in self.kernels.values()), default=0)
         plan = ExecutionPlan(
             tuple(TensorInfo(t.name, self._whole(t.shape), t.dtype) for t in self.network.inputs),
             tuple(TensorInfo(f"output{k}", self._whole(t.shape), t.dtype) for k, t in enumerate(self.network.outputs)),
@@ -237,9 +237,9 @@ class Planner:
 
     def _step(self, job: Job, launch: Launch) -> KernelCall:
         kernel, operation = launch.kernel, job.operation
+        scratch = abi.BASE_SCRATCH, 0, self.at(kernel.scratch)
         places = tuple(
-            (abi.BASE_SCRATCH, 0, kernel.scratch) if role == "scratch" else self._where(job, launch.operands[role])
-            for role in kernel.operands
+            scratch if role == "scratch" else self._where(job, launch.operands[role]) for role in kernel.operands
         )
         return KernelCall(
             kernel.name,

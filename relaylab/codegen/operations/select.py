@@ -29,7 +29,7 @@ from relaylab.ir import Call, Constant, Expr, Op, TensorType, Tuple, TupleType, 
 from relaylab.ir.visit import operands_of
 from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayValueError
 
 
 def jobs_of(
@@ -209,11 +209,8 @@ class _Selection:
 
 
 def _is_procedure(call: Call) -> bool:
-    """Whether an operator is a procedure; RelayTypeError if it is one over open shapes, which has no kernel yet."""
-    found = operator_of(call).definition.is_procedure()
-    if found and any(is_dynamic(e.checked_type) for e in (call, *call.args)):
-        raise RelayTypeError(f"`{operator_of(call).name}` has no kernel for open shapes", code="codegen.open-operator")
-    return found
+    """Whether an operator is a procedure."""
+    return operator_of(call).definition.is_procedure()
 
 
 def _constant(expr: Constant) -> NetworkTensor:

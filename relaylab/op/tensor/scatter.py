@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from relaylab.loop.expr import Local, Tensor, as_index
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
-from relaylab.op.indexing import place, unravel
+from relaylab.op.indexing import place, ravel, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
 
@@ -227,26 +228,27 @@ class Scan(Opaque):
         before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
         lanes, wide = math.prod(behind), "float64" if "float" in out.dtype else out.dtype
 
-        def step(total: Element, k: Element, line: Element, lane: Element) -> Local:
+        def step(total: Element, at: Sequence[Element], source: Sequence[Element]) -> Local:
             """One element; the total with it."""
-            at = (*unravel(b, line, before), k, *unravel(b, lane, behind))
-            source = at if self.axis is not None else unravel(b, k, data.shape)
             x = b.cast(b.cast(data(*source), out.dtype), wide)
             new = p.let(total + x if self.numpy_name == "cumsum" else total * x)
             p.store(out, at, b.cast(total if self.exclusive else new, out.dtype))
             return new
 
         with p.parallel(math.prod(before)) as line:
+            place_of = lambda k, lane: (*unravel(b, line, before), k, *unravel(b, lane, behind))
             if lanes == 1:  # a register: what goes through memory is waited for
                 alone = p.let(b.const(self.start, wide))
-                with p.loop(count) as k:
-                    p.set(alone, step(alone, k, line, as_index(0)))
+                with p.loops(data.shape if self.axis is None else (count,)) as each:
+                    at = (as_index(ravel(each, data.shape)),) if self.axis is None else place_of(*each, as_index(0))
+                    p.set(alone, step(alone, at, each if self.axis is None else at))
                 return
             totals = p.scratch(lanes, wide)
             with p.loop(lanes, kind="vectorized") as lane:
                 p.store(totals, lane, self.start)
             with p.loop(count) as k, p.loop(lanes, kind="vectorized") as lane:
-                p.store(totals, lane, step(p.let(totals(lane)), k, line, lane))
+                at = place_of(k, lane)
+                p.store(totals, lane, step(p.let(totals(lane)), at, at))
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class sparse_to_dense(Opaque):
             row = [indices(*(k, d)[:rank]) for d in range(len(out.shape))]
             at = [p.let(b.load_index(x)) for x in row]
             with p.when(b.all_of(*(b.inside(x, n) for x, n in zip(at, out.shape)))):
-                p.store(out, at, values(*[k if n != 1 else 0 for n in values.shape]))
+                p.store(out, at, values(*[b.min(k, n - 1) if n is not many else k for n in values.shape]))
 
     @classmethod
     def build(cls, sparse_indices: Expr, output_shape: object, sparse_values: Expr, default_value: object = 0) -> Expr:
