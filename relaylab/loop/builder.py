@@ -254,6 +254,13 @@ def least(a: ScalarExpr | int, c: ScalarExpr | int) -> int:
     return _chosen("min", a, c)
 
 
+def both(a: ScalarExpr | bool, c: ScalarExpr | bool) -> ScalarExpr | bool:
+    """Whether two conditions on extents hold."""
+    if isinstance(a, bool):
+        return c if a else False
+    return (a if c else False) if isinstance(c, bool) else apply("land", a, c)
+
+
 def _chosen(op: str, a: ScalarExpr | int, c: ScalarExpr | int) -> int:
     if isinstance(a, ScalarExpr) or isinstance(c, ScalarExpr):
         return typed(int, apply(op, a, c))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from relaylab.loop.builder import b as builder
-from relaylab.loop.builder import least, most
+from relaylab.loop.builder import both, least, most
 from relaylab.loop.expr import Local, Tensor
 from relaylab.loop.program import extent_of
 from relaylab.loop.scalar import compute_dtype, is_float
@@ -25,7 +25,7 @@ CHUNKS = 16, 64  # elements that are compared with the k-th best side by side, i
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all
 ROOM = 2  # times k: how many are collected
 FEW = 128  # keys up to which each is compared with all others
-RARE = 8  # from how many times as many keys on each of the first is looked for in all of them
+RARE = 8  # from how many times as many keys on, up to 2 * FEW, each of the first is looked for in all of them
 NEAR = 4096  # elements that stay in the first-level cache, however they are walked
 LONG = 2048  # keys from which on digits have 11 bits and not 8
 SURE = 3  # digits that are counted before it is known how many there are
@@ -82,18 +82,19 @@ class SortedRow:
 
     def sort(self, count: Position, first: int | None = None) -> None:
         """Bring the first `count` keys into order, or the `first` of them; equal ones keep theirs. O(n)."""
-        p = self.p
+        p, capacity = self.p, self.capacity
         total = p.let(count)
-        for few in p.sides(self.capacity <= FEW):
-            if not few:
-                for short in p.sides(self.capacity < LONG):
-                    self._by_digits(total, 8 if short else 11)
+        few_of = first if isinstance(first, int) and first * RARE <= 2 * FEW else None
+        for rare in p.sides(False if few_of is None else both(few_of * RARE <= capacity, capacity <= 2 * FEW)):
+            if rare:
+                self._by_search(total, few_of or 0)
                 continue
-            for rare in p.sides(first * RARE <= self.capacity if isinstance(first, int) else False):
-                if rare and isinstance(first, int):
-                    self._by_search(total, first)
-                else:
+            for few in p.sides(capacity <= FEW):
+                if few:
                     self._by_rank(total)
+                    continue
+                for short in p.sides(capacity < LONG):
+                    self._by_digits(total, 8 if short else 11)
 
     def _end(self, count: Local) -> None:
         """What lies behind few keys stands before none of them."""
@@ -246,14 +247,14 @@ def first_in_order(
     """The k first of `read(0) .. read(count - 1)` in order, sorted out of all or selected if they are few:
     `write(place, value, number)`.
     """
-    few = max(SELECTED * k, 2 * FEW + 1) if isinstance(k, int) and k > 0 else None
-    for many in p.sides(False if few is None else count >= few):
+    enough = max(SELECTED * k, 2 * FEW + 1) if isinstance(k, int) and k > 0 else None
+    for many in p.sides(False if enough is None else count >= enough):
         if many:
             selected = SelectedRow(p, count, k, dtype, ascending)
             row = selected.row
             selected.select(read)
         else:
-            own = count if few is None else least(count, few - 1)
+            own = count if enough is None else least(count, enough - 1)
             row = SortedRow(p, own, dtype, ascending)
             with p.loop(own, kind="vectorized") as at:
                 row.put(at, read(at), at)

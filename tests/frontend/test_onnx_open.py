@@ -374,3 +374,30 @@ def test_turns_compute_nothing_that_all_of_them_share(made):
     main = imported(made()[0])["main"]
     functions = [n for n in walk((main.body,)) if isinstance(n, relay.Function)]
     assert functions and not any(set(main.params) & set(relay.analysis.free_vars(f)) for f in functions)
+
+
+WHOLE = [*sizes("x", "x", 1), node("TopK", ["x", "x1"], ["y", "z"], axis=1, largest=0)]
+ORDERED = {
+    "sort": (WHOLE, lambda n, m: {"x": floats(n, m)}, ["y", "z"]),
+    "topk": ([node("TopK", ["x", "two"], ["y", "z"], axis=1)], lambda n, m: {"x": floats(n, m + 2)}, ["y", "z"]),
+    "cumsum": ([node("CumSum", ["x", "at1"], ["y"], reverse=1)], lambda n, m: {"x": floats(n, m)}, ["y"]),
+    "elements": ([node("ScatterElements", ["x", "i", "u"], ["y"], axis=1)],
+                 lambda n, m: {"x": floats(n, 9), "i": np.tile(np.arange(m) - 4, (n, 1)), "u": floats(n, m)}, ["y"]),
+    "slices": ([node("ScatterND", ["x", "i", "u"], ["y"])],
+               lambda n, m: {"x": floats(40, n), "i": np.arange(m)[:, None] - 20, "u": floats(m, n)}, ["y"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_what_orders_and_scatters_is_compiled_once_for_all_sizes(name):
+    nodes, made, outputs = ORDERED[name]
+    feeds = [made(n, m) for n, m in ((2, 3), (1, 1), (5, 8), (33, 7))]
+    shapes = {
+        k: [f"{k}{d}" if feeds[1][k].shape[d] != n else n for d, n in enumerate(x.shape)] for k, x in feeds[0].items()
+    }
+    proto = model(nodes, feeds[0], outputs, {**PLACES, "two": ints(2)}, shapes=shapes)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(imported(proto), "llvm"))
+    for feed in feeds:
+        got = vm.invoke("main", *feed.values())
+        compare([v.numpy() for v in (got if len(outputs) > 1 else [got])], reference(proto, feed))
+    assert vm.exe.specializations.open is not None and not vm.exe.specializations.forms

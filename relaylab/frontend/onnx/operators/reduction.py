@@ -11,7 +11,7 @@ from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts, register
-from relaylab.ir import Constant, Expr, const
+from relaylab.ir import AnyDim, Constant, Expr, const
 
 Reduce = Callable[..., Expr]
 
@@ -113,8 +113,11 @@ def _largest(g: Graph, node: OnnxNode, x: Expr, k: Expr | int) -> list[Expr]:
     axis = g.axis(node.get("axis", -1), g.rank(x))
     if isinstance(k, int) and k < 0:
         raise node.error(f"the first {k} elements", code="import.shape")
-    found = op.topk(x, k, axis=axis, ret_type="both", is_ascend=not node.get("largest", 1), dtype="int64")
-    if isinstance(k, int) and k:
+    sizes = g.sizes(k) if isinstance(k, Expr) else None
+    whole = bool(sizes) and isinstance(sizes[0], AnyDim) and sizes[0] == g.dims(x)[axis]
+    how_many = 0 if whole else k
+    found = op.topk(x, how_many, axis=axis, ret_type="both", is_ascend=not node.get("largest", 1), dtype="int64")
+    if whole or (isinstance(k, int) and k):
         return list(found)
     ends = const(np.zeros(1), "int64") if isinstance(k, int) else same(g, op.reshape(k, (1,)), "int64")
     begin, step = const(np.zeros(1), "int64"), const(np.ones(1), "int64")
