@@ -151,7 +151,7 @@ class deformable_conv2d(Convolution):
         )
         per_group, taps = kernel["O"] // self.groups, kernel["H"] * kernel["W"]
         reads, wide, b = kernel["I"] * taps, compute_dtype(out.dtype), p.b
-        with p.parallel(whole["N"] * target["H"]) as line, p.loop(-(-target["W"] // BESIDE)) as block:
+        with p.parallel(whole["N"] * target["H"]) as line, p.loop((target["W"] + (BESIDE - 1)) // BESIDE) as block:
             # the last ones may be computed twice
             spots = [
                 {
@@ -208,7 +208,7 @@ class deformable_conv2d(Convolution):
             for p, k, n in zip(place, corner, extents):
                 low = b.floor(p)
                 weight = weight * (p - low if k else 1.0 - (p - low))
-                inside += [low >= float(-k), low < float(n - k)]
+                inside += [low >= float(-k), low < b.number(n - k, "float64")]
                 index.append(b.clamp_index(b.cast(low, "int64") + k, n))
             total = total + b.select(b.all_of(*inside), weight * b.cast(read(*index), "float64"), 0.0)
         return total

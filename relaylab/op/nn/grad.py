@@ -48,7 +48,7 @@ class PoolGrad(Pool):
         for k, tap, (_, stride, dilation), (before, _) in parts:
             place = i[k] + before - tap * dilation
             at[k] = place // stride
-            hits += [b.eq(place % stride, 0), b.inside(at[k], int(out_grad.shape[k]))]
+            hits += [b.eq(place % stride, 0), b.inside(at[k], out_grad.shape[k])]
         return b.all_of(*hits), tuple(at)
 
 

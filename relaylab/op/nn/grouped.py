@@ -63,7 +63,7 @@ class grouped_matmul(Opaque):
         p.each(out, lambda *i: b.const(0, out.dtype))
         whole, rest = divmod(columns, PANEL)
         for first, panels, width in ((0, whole, PANEL), (whole * PANEL, min(rest, 1), rest)):
-            if not panels or not rows:
+            if not panels:
                 continue
             with p.parallel(groups * panels) as item:
                 group, column = item // panels, item % panels * PANEL + first

@@ -15,6 +15,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.loop.builder import most
 from relaylab.loop.expr import Tensor
 from relaylab.loop.scalar import compute_dtype
 from relaylab.op import rules
@@ -328,13 +329,15 @@ class sparse_conv2d(OutElementwiseFusable):
         index = lambda n, c, y, x: (n, c, y, x) if nchw else (n, y, x, c)
         batch, channels, lines, pixels = (dense_data.shape[self.layout.index(a)] for a in "NCHW")
         with p.parallel(batch * lines) as line:
-            n, y, totals = line // max(lines, 1), line % max(lines, 1), p.scratch(pixels, wide)
+            n, y, totals = line // most(lines, 1), line % most(lines, 1), p.scratch(pixels, wide)
             with p.loops((indptr.shape[0] - 1, height)) as (row, inner):
                 with p.loop(pixels, kind="vectorized") as x:
                     p.store(totals, x, 0)
                 with stored_blocks(p, matrix, row) as (k, column), p.loop(width) as t:
                     at, value = p.let(column + t), p.let(b.cast(data(*(k, inner, t)[: len(data.shape)]), wide))
-                    tap, c = (at % size**2, at // size**2) if nchw else (at // max(channels, 1), at % max(channels, 1))
+                    tap, c = (
+                        (at % size**2, at // size**2) if nchw else (at // most(channels, 1), at % most(channels, 1))
+                    )
                     v, u = p.let(y + tap // size - size // 2), p.let(tap % size - size // 2)
                     with p.when(b.all_of(b.inside(v, lines), b.inside(at, channels * size**2))):
                         with p.loop(pixels, kind="vectorized") as x:

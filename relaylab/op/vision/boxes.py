@@ -10,7 +10,8 @@ import numpy as np
 from relaylab.ir.expr import Expr, TupleWrapper, as_expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
-from relaylab.loop.expr import Tensor
+from relaylab.loop.builder import most
+from relaylab.loop.expr import Local, Tensor
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, Value, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
@@ -310,35 +311,42 @@ class all_class_non_max_suppression(Opaque):
             found.sort(total)
             with p.loop(classes * count, stop=total) as place:
                 which = p.let(found.number(place))
-                c, k = which // max(count, 1), which % max(count, 1)
+                c, k = which // most(count, 1), which % most(count, 1)
                 p.store(outs[0], (n, place, 0), c)
                 p.store(outs[0], (n, place, 1), k)
                 p.store(outs[1], (n, place), p.b.cast(scores(n, c, k), outs[1].dtype))
             p.store(outs[2], n, total)
 
-    @staticmethod
-    def _rows(p: Procedure, rows: Tensor, number_of_rows: Tensor, *ins: Tensor) -> None:
+    def _rows(self, p: Procedure, rows: Tensor, number_of_rows: Tensor, *ins: Tensor) -> None:
         """All classes at the same time, each where it ends up if all boxes before it stay; then they are moved
         together. Until then the first row of a class begins with their number.
         """
         batch, classes, count = ins[1].shape
         with p.parallel(batch * classes) as each:
             chosen = ChosenBoxes(p, *ins)
-            with chosen.of_class(each // max(classes, 1), each % max(classes, 1)) as (k, place):
+            with chosen.of_class(each // most(classes, 1), each % most(classes, 1)) as (k, place):
                 p.store(rows, (each * count + place, 2), k)
             p.store(rows, (each * count, 0), chosen.kept.count)
         with p.parallel(1):
             total = p.let(0)
-            with p.loop(batch * classes if count else 0) as each:
-                many = p.let(rows(each * count, 0))
-                p.store(rows, (each * count, 0), 0)
-                with p.loop(count, stop=many) as place:
-                    k = p.let(rows(each * count + place, 2))
-                    p.store(rows, (each * count + place, 2), 0)
-                    for column, value in enumerate((each // max(classes, 1), each % max(classes, 1), k)):
-                        p.store(rows, (total, column), value)
-                    p.add(total, 1)
+            for some in p.sides(count > 0):
+                if some:
+                    self._move(p, rows, ins[1], total)
             p.store(number_of_rows, 0, total)
+
+    @staticmethod
+    def _move(p: Procedure, rows: Tensor, scores: Tensor, total: Local) -> None:
+        """The rows of all classes, one after another; `total` counts them."""
+        batch, classes, count = scores.shape
+        with p.loop(batch * classes) as each:
+            many = p.let(rows(each * count, 0))
+            p.store(rows, (each * count, 0), 0)
+            with p.loop(count, stop=many) as place:
+                k = p.let(rows(each * count + place, 2))
+                p.store(rows, (each * count + place, 2), 0)
+                for column, value in enumerate((each // most(classes, 1), each % most(classes, 1), k)):
+                    p.store(rows, (total, column), value)
+                p.add(total, 1)
 
     @staticmethod
     def _select(boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float) -> list[int]:

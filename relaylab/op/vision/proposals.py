@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type
+from relaylab.loop.builder import least
 from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample
@@ -63,7 +64,7 @@ class proposal(Opaque):
 
     def looked_at(self, count: int) -> int:
         """How many of so many boxes are looked at."""
-        return min(self.rpn_pre_nms_top_n, count) if self.rpn_pre_nms_top_n > 0 else count
+        return least(self.rpn_pre_nms_top_n, count) if self.rpn_pre_nms_top_n > 0 else count
 
     def anchors(self) -> list[tuple[float, float]]:
         """(width, height) of each anchor: ratios first, then scales."""
@@ -97,7 +98,7 @@ class proposal(Opaque):
         with p.parallel(batch) as n:
             corners = [p.scratch(count, "float64") for _ in range(4)]
             row = SortedRow(p, count, "float64")
-            kept = KeptBoxes(p, min(most, count), "float64", b.const(self.threshold, "float64"))
+            kept = KeptBoxes(p, least(most, count), "float64", b.const(self.threshold, "float64"))
             chosen = p.scratch(most, "int64")
             spans = [p.scratch(len(sizes), "float64") for _ in range(2)]
             for k, size in enumerate(sizes):

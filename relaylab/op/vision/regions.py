@@ -124,8 +124,9 @@ class roi_pool(Roi):
         place = b.cast(k, exactness)
         low, high = b.floor(place * size) + begin, b.ceil((place + 1.0) * size) + begin
         # what is no number is none of the pixels
-        first = p.let(b.cast(b.select(low < float(extent), b.max(low, 0.0), float(extent)), "int64"))
-        last = b.cast(b.select(high > 0.0, b.min(high, float(extent)), 0.0), "int64")
+        most = b.number(extent, exactness)
+        first = p.let(b.cast(b.select(low < most, b.max(low, 0.0), most), "int64"))
+        last = b.cast(b.select(high > 0.0, b.min(high, most), 0.0), "int64")
         return first, p.let(last - first)
 
     @classmethod
@@ -213,8 +214,9 @@ class roi_align(Roi):
     ) -> Callable[[Callable[[Element, Element], Element]], Element]:
         """How a place between pixels is read; 0 more than one pixel outside."""
         b = p.b
-        inside = p.let(b.all_of(y >= -1.0, x >= -1.0, y <= float(height), x <= float(width)))
-        y, x = (p.let(b.min(b.max(v, 0.0), n - 1.0)) for v, n in ((y, height), (x, width)))
+        high, wide = (b.number(n, "float64") for n in (height, width))
+        inside = p.let(b.all_of(y >= -1.0, x >= -1.0, y <= high, x <= wide))
+        y, x = (p.let(b.min(b.max(v, 0.0), n - 1.0)) for v, n in ((y, high), (x, wide)))
         top, left = (p.let(b.clamp_index(b.cast(b.floor(v), "int64"), n)) for v, n in ((y, height), (x, width)))
         bottom, right = p.let(b.min(top + 1, height - 1)), p.let(b.min(left + 1, width - 1))
         down, along = p.let(y - b.cast(top, "float64")), p.let(x - b.cast(left, "float64"))

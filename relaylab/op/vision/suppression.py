@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relaylab.loop.builder import most
 from relaylab.loop.expr import Local, Tensor
 from relaylab.loop.scalar import compute_dtype
 from relaylab.op.helpers import Element
@@ -63,7 +64,7 @@ class KeptBoxes:
     """
 
     def __init__(self, p: Procedure, room: int, dtype: str, threshold: Element, classes: bool = False):
-        self.p, self.blocks = p, max(1, -(-room // LANES))
+        self.p, self.blocks = p, most((room + (LANES - 1)) // LANES, 1)
         self.dtype = compute_dtype(dtype)
         self.threshold = p.let(p.b.cast(threshold, self.dtype))
         self.edges = [p.scratch(self.blocks * LANES, self.dtype) for _ in range(4)]
@@ -121,7 +122,8 @@ class ChosenBoxes:
         self.row, self.kept = SortedRow(p, count, scores.dtype), KeptBoxes(p, count, boxes.dtype, number(iou))
         self.least, limit = p.let(b.cast(number(score), scores.dtype)), p.let(b.load_index(number(most)))
         self.limit = p.let(b.select(limit > 0, limit, b.index(count)))
-        self.first = SelectedRow(p, count, FIRST, scores.dtype) if count >= MANY * FIRST else None
+        may_be_many = isinstance(count, Element) or count >= MANY * FIRST
+        self.first = SelectedRow(p, count, FIRST, scores.dtype) if may_be_many else None
 
     @contextmanager
     def of_class(self, n: Element, c: Element) -> Iterator[tuple[Local, Local]]:

@@ -122,7 +122,7 @@ class contrib_dense_uint4(Opaque):
     def _rounded(data: np.ndarray, blocks: int) -> np.ndarray:
         """Data as its 8 bits say it."""
         with np.errstate(all="ignore"):
-            parts = data.astype("float32").reshape(*data.shape[:-1], blocks, -1)
+            parts = data.astype("float32").reshape(*data.shape[:-1], blocks, data.shape[-1] // blocks)
             most = np.abs(parts).max(-1, keepdims=True)
             numbers = np.rint(parts * np.where(most > 0, np.float32(MOST) / most, np.float32(0)))
             return (numbers * (most / np.float32(MOST))).astype("float64").reshape(data.shape).astype(data.dtype)
@@ -131,12 +131,14 @@ class contrib_dense_uint4(Opaque):
         """Lanes are columns. Rows are done `ROWS` at a time, the same numbers for all of them."""
         lead, lanes = data.shape[:-1], weight.shape[2]
         most = ROWS // 2 if self.rounded else ROWS
-        count, whole = math.prod(lead), math.prod(lead) // most * most
+        count = math.prod(lead)
+        whole = count // most * most
+        rest = 1 if isinstance(count, Element) else count - whole  # rows that are left are one item, or one each
         layer = (_RoundedLayer if self.rounded else _FloatLayer)(p, out, data, weight, scales, zeros)
-        for first, last, rows in ((0, whole, most), (whole, count, count - whole)):
+        for first, last, rows in ((0, whole, most), (whole, count, rest)):
             tiles = (last - first) // rows if rows else 0
             for panel, panels, width in ((0, self.units // lanes, lanes), (self.units // lanes, 1, self.units % lanes)):
-                if not tiles or not width or not panels:
+                if not (isinstance(tiles, Element) or tiles) or not width or not panels:
                     continue
                 each = max(n for n in range(1, max(panels // ITEMS, 1) + 1) if panels % n == 0)
                 with p.parallel(panels // each * tiles) as item:
