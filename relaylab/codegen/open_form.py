@@ -22,6 +22,7 @@ import numpy as np
 from relaylab.codegen.build import compiled_plan, is_minimal, kernel_memo
 from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.views import span_bytes
 from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
@@ -29,7 +30,7 @@ from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import with_plain_products
 from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, readable, whole
 from relaylab.codegen.open_rules import ProcedureTypes, check_open
-from relaylab.codegen.operations.jobs import Job
+from relaylab.codegen.operations.jobs import Job, ProcedureJob
 from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.plan import Planner, shares_for
 from relaylab.codegen.operations.select import jobs_of
@@ -161,6 +162,9 @@ class OpenForm:
             if items is not None or (SIZES in kernel.operands and kernel.items > 1):
                 self.sized.append(k)
         self.open_steps = [(formula(items), found) for items, found in open_steps.items()]
+        jobs = dict.fromkeys(self.planned.jobs[k] for k in self.sized)
+        self.procedural = [job for job in jobs if isinstance(job, ProcedureJob)]
+        """What reads most of its operands under conditions that nobody knows: it counts by all of them."""
         self.words = numbers_of(self.instance.steps)
         self.shares: dict[tuple[int, ...], list[int]] = {}
         self.shared_for: tuple[int, ...] = ()
@@ -223,12 +227,17 @@ class OpenForm:
             return
         if key not in self.shares:
             at = lambda size: number_of(size, values)
-            kernels = [self.planned.kernels[self.planned.plan.steps[k].kernel] for k in self.sized]
-            programs = {kernel.name: cast(LoopProgram, kernel.program) for kernel in kernels}
-            found = {name: shares_for(*work(program, uses_of(program), at)) for name, program in programs.items()}
-            self.shares[key] = [found[kernel.name] for kernel in kernels]
+            steps = [(self.planned.plan.steps[k].kernel, self.planned.jobs[k]) for k in self.sized]
+            programs = {name: cast(LoopProgram, self.planned.kernels[name].program) for name, _ in steps}
+            works = {name: work(program, uses_of(program), at) for name, program in programs.items()}
+            held = {job: sum(map(at, map(self._bytes, (*job.reads, *job.writes)))) for job in self.procedural}
+            self.shares[key] = [shares_for(works[name][0], held.get(job, works[name][1])) for name, job in steps]
         self.instance.steps[self.sized, abi.STEP_SHARES] = self.shares[key]
         self.shared_for = key
+
+    def _bytes(self, tensor: NetworkTensor) -> int:
+        """Bytes of a tensor, by sizes."""
+        return span_bytes(self.planner.layouts(tensor))
 
     # ---- running
 
