@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from relaylab.analysis.infer.sizes import sized
+from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.specialize import tensors_of
 from relaylab.ir.dims import AnyDim, Dim, IntImm, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Function
 from relaylab.ir.op import Op, facets
-from relaylab.ir.types import Type, is_dynamic, type_text
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic, type_text
 from relaylab.ir.visit import walk
 from relaylab.op.base import Known, OpPattern
 from relaylab.op.shapes import product
@@ -73,17 +73,30 @@ class ProcedureTypes:
 
     def check(self, known: Mapping[SizeVar, int]) -> None:
         """RelayValueError `vm.size` for sizes that one of them does not take."""
-        sizes = {size: IntImm(n) for size, n in known.items()} if self.found else {}
         for record, types, out in self.found:
-            name, ins = record.op_name, [sized(t, sizes) for t in types]
+            name, ins = record.op_name, [_numbered(t, known) for t in types]
             try:
                 given = record.relation(_Numbers(), *ins)
                 refused = record.refusal(ins, [None] * len(ins))
             except RelayError as error:
                 given, refused = None, error.message
-            if refused or given != sized(out, sizes):
-                message = refused or f"`{name}` gives {given}"
-                raise RelayValueError(message, code="vm.size", help="give arrays of sizes that the operators take")
+            if refused or given != _numbered(out, known):
+                reason = refused or f"it would give {given}"
+                raise RelayValueError(
+                    f"`{name}` does not take these sizes: {reason}",
+                    code="vm.size",
+                    help="give arrays of sizes that the operators take",
+                )
+
+
+def _numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
+    """A type of tensors with the numbers that its sizes have."""
+    if isinstance(t, TupleType):
+        return TupleType([_numbered(part, known) for part in t.fields])
+    tensor = cast(TensorType, t)
+    return TensorType(
+        [IntImm(evaluated(d, known)) if isinstance(d, SymbolicDim) else d for d in tensor.shape], tensor.dtype
+    )
 
 
 def _is_procedure(call: Call) -> bool:
