@@ -90,7 +90,9 @@ class Linker:
         have = host_features()
         missing = sorted(name for name in target.features if not have.get(name, False))
         if missing:
-            raise _other_machine(f"it uses the CPU features {', '.join(missing)}, which this processor does not have")
+            raise _other_machine(
+                f"it uses the CPU features {', '.join(missing)}, which this processor does not have or its system does not grant"
+            )
 
 
 def flow_entry(code: bytes, target: TargetInfo, name: str = abi.FLOW) -> Callable[[object], int]:

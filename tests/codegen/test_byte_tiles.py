@@ -11,6 +11,7 @@ from kernel_runner import Runner, aligned, runnable_targets
 from tile_machine import TileMachine, tile_machine
 
 from relaylab import relay
+from relaylab.codegen.inspection.control_flow import flows, outline
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
@@ -101,6 +102,12 @@ def test_the_program_says_what_tiles_do(shape: tuple[int, int, int]) -> None:
 
 def products(kernel: Kernel) -> int:
     return kernel.text.count("@llvm.x86.tdpbusd")
+
+
+def test_what_was_emitted_is_told_by_name() -> None:
+    found = outline(flows(lower_program(program_of(spec_of(13, 256, 48)), TILES, True).text)[0])
+    assert "3 tile load, 1 tile release, 1 tile set-up, 3 tile store" in found, found
+    assert "4 turns\n" in found and "4 tile load, 3 tile product" in found, found
 
 
 def test_without_tiles_the_same_text_runs_by_other_instructions() -> None:

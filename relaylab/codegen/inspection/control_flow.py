@@ -30,7 +30,18 @@ _CALLED = (
     ("llvm.masked.scatter", "scatter"),
     ("llvm.prefetch", "prefetch"),
     ("llvm.vector.reduce", "lane reduction"),
+    ("llvm.x86.avx512.vpdpbusd", "byte products"),
+    ("llvm.aarch64.neon.usdot", "byte products"),
+    ("llvm.aarch64.neon.sdot", "byte products"),
+    ("llvm.x86.tdpbusd", "tile product"),
+    ("llvm.x86.tileloadd", "tile load"),
+    ("llvm.x86.tilestored", "tile store"),
+    ("llvm.x86.ldtilecfg", "tile set-up"),
+    ("llvm.x86.tilerelease", "tile release"),
 )
+_TYPELESS = ("prefetch", "tile")
+PRODUCTS = ("multiply-add", "byte products", "tile product")
+"""What products are called, of which a kernel's work is made."""
 _VECTOR = re.compile(r"<(\d+) x (\w+)>|\b(float|double|i8|i16|i32|i64|half|ptr)\b")
 
 
@@ -152,7 +163,7 @@ def _kind(line: str) -> str:
     name = _WORK.get(word, "")
     if word == "call":
         name = next((kind for prefix, kind in _CALLED if f"@{prefix}" in text), "call")
-    if not name or name == "prefetch":
+    if not name or name.startswith(_TYPELESS):
         return name
     type_ = _VECTOR.search(text)
     return f"{name} {type_[0]}" if type_ else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from relaylab.codegen.inspection.control_flow import BasicBlock, ControlFlow, work_of
+from relaylab.codegen.inspection.control_flow import PRODUCTS, BasicBlock, ControlFlow, work_of
 from relaylab.support.words import counted
 from relaylab.viz.graph.view import Attr, Edge, Group, Node, View
 
@@ -58,7 +58,7 @@ def _instructions(block: BasicBlock) -> tuple[str, ...]:
 def _family(work: list[tuple[str, int]]) -> str:
     """The colour: products, memory, or nothing of both."""
     kinds = [kind for kind, _ in work]
-    if any(kind.startswith("multiply-add") for kind in kinds):
+    if any(kind.startswith(PRODUCTS) for kind in kinds):
         return "fusable"
     return (
         "injective"
