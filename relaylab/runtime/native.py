@@ -90,9 +90,8 @@ class Linker:
         have = host_features()
         missing = sorted(name for name in target.features if not have.get(name, False))
         if missing:
-            raise _other_machine(
-                f"it uses the CPU features {', '.join(missing)}, which this processor does not have or its system does not grant"
-            )
+            why = "which this processor does not have or its system does not grant"
+            raise _other_machine(f"it uses the CPU features {', '.join(missing)}, {why}")
 
 
 def flow_entry(code: bytes, target: TargetInfo, name: str = abi.FLOW) -> Callable[[object], int]:
