@@ -25,6 +25,9 @@ from relaylab.loop.expr import MOST_SIZE, Axis, Const, Local, ScalarExpr, Size, 
 from relaylab.loop.scalar import highest, lowest
 from relaylab.loop.show import ATOM, Shown, show
 from relaylab.loop.sizes import number_of
+from relaylab.support.errors import RelayValueError
+
+MOST_DEEP = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +204,18 @@ def inside(statement: Statement) -> Body:
             return statement.body + statement.otherwise
         case _:
             return ()
+
+
+def check_depth(program: LoopProgram) -> None:
+    """That loops and conditions stand no more than `MOST_DEEP` in each other, since what runs or compiles them takes a
+    turn of its own for each; RelayValueError `loop.depth`."""
+    stack: list[tuple[Statement, int]] = [(nest.loop, 1) for nest in program.nests]
+    while stack:
+        statement, depth = stack.pop()
+        if depth > MOST_DEEP:
+            message = f"loops and conditions stand more than {MOST_DEEP} deep in each other"
+            raise RelayValueError(message, code="loop.depth", help="fuse some of them")
+        stack += [(s, depth + 1) for s in inside(statement)]
 
 
 def values(statement: Statement) -> tuple[ScalarExpr, ...]:

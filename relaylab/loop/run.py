@@ -34,6 +34,7 @@ from relaylab.loop.program import (
     Prepared,
     Statement,
     Store,
+    check_depth,
     identity,
     statements,
 )
@@ -51,6 +52,7 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
     Every nest does its share of the items, as native code does. A read or a store outside a buffer raises
     `RelayIndexError`.
     """
+    check_depth(program)
     lengths = {t: t.shape[0] if t.size is None else _length(t.size, buffers) for t in program.private}
     memory = dict(buffers) | {t: np.zeros(n, t.dtype) for t, n in lengths.items()}
     memory |= {part.buffer: prepare(part, buffers) for part in program.prepared}

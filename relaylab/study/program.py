@@ -161,7 +161,7 @@ def read(path: Path) -> IRModule:
 def text_of(path: Path) -> str:
     """What is written in a file; RelayValueError where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
         why = "it is not text (UTF-8)" if foreign else error.strerror or error

@@ -17,6 +17,7 @@ from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Duration
 from relaylab.study.program import Loadable, load
 from relaylab.study.running import built, seeded
+from relaylab.support.checked import checked
 
 REPEATS = 20
 
@@ -67,6 +68,7 @@ class Trial:
     __repr__ = __str__
 
 
+@checked
 def schedule(what: Loadable, kernel: str, text: str | Schedule = "", opt_level: int = 3) -> Trial:
     """Build a program with a schedule for one kernel, beside the program as it is picked.
 

@@ -203,6 +203,12 @@ def test_what_cannot_be_chosen_says_why(steps):
     assert REFUSED[steps] in str(error.value) and "-->" in error.value.place
 
 
+def test_what_is_no_kernel_and_no_schedule_is_said():
+    for wrong in ((3, ""), ("matmul", None), ("matmul", ["split i0 3"])):
+        with pytest.raises(RelayError, match="must be a text"):
+            study.schedule(program_of("matmul"), *wrong)
+
+
 def test_only_products_and_convolutions_have_choices():
     x = relay.var("x", shape=(4, 8))
     program = study.Program("sum", relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x], x + x))))

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from schedule_cases import KERNELS, check_random, plain
 
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.loops.lowering import lower_program
 from relaylab.loop import OutSpec
 from relaylab.loop.parse import parse
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
@@ -109,6 +111,12 @@ REFUSED = {
     "split i0 four": ("schedule.arguments", "not `four`"),
     "split i0 0": ("schedule.arguments", "from 1 on"),
     "split i0 5": ("schedule.illegal", "peel i0 10"),
+    f"split i0 {'9' * 5000}": ("schedule.arguments", "from 1 on"),  # more digits than Python reads
+    "split i0 4 as i1 ii": ("schedule.illegal", "there is a `i1` already"),
+    "split i0 4 as io sum0": ("schedule.illegal", "there is a `sum0` already"),
+    "fuse i0 i1 as once": ("schedule.illegal", "there is a `once` already"),
+    "peel i0 4 as i0": ("schedule.illegal", "there is a `i0` already"),
+    "pack in1 i0 k i1 as in1": ("schedule.illegal", "there is a `in1` already"),
     "split i9 4": ("schedule.unknown-loop", "the loops are once, i0, i1, k"),
     "split i0 4 as a": ("schedule.arguments", "[as OUTER INNER]"),
     "fuse i0 k": ("schedule.illegal", "not all that `i0` contains"),
@@ -199,6 +207,21 @@ def test_a_picked_loop_around_lanes_is_unrolled_as_any_other():
     )
     unrolled = str(Schedule.parse("unroll i0").apply(group.program()))
     assert "parallel i0 in 155 unrolled:" in unrolled and str(parse(unrolled)) == unrolled
+
+
+def test_a_new_loop_may_have_the_name_of_the_one_that_it_comes_from():
+    text = str(Schedule.parse("split i0 4 as i0 ii\nfuse i0 ii as i0").apply(plain("matmul")[0]))
+    assert "for i0 in 12:" in text and "ii" not in text
+
+
+def test_loops_that_stand_too_deep_are_refused():
+    """They were as many turns of Python's own stack, where they are evaluated and where they are compiled."""
+    program, arrays, want = plain("small")
+    deep = Schedule.parse("\n".join(f"split i0 1 as i0 a{k}" for k in range(300))).apply(program)
+    for use in (lambda: results(deep, arrays, want), lambda: lower_program(deep, CpuTarget.host())):
+        with pytest.raises(RelayError, match="more than 128 deep") as told:
+            use()
+        assert told.value.code == "loop.depth"
 
 
 def test_every_primitive_says_what_it_is():

@@ -44,6 +44,7 @@ from relaylab.loop.program import (
     Prefetch,
     Statement,
     Store,
+    check_depth,
     identity,
     sizes_in,
     statements,
@@ -62,6 +63,7 @@ def lower_program(
     pointers move with the loops around a tile of registers, and a product that is added is one instruction. `cost` are
     the operations and bytes of a run, where they are not those of the program as it is written.
     """
+    check_depth(program)
     offsets, scratch = scratch_layout(program.scratch)
     needed = not isinstance(scratch, int) or scratch > 0
     roles = tuple(role for role, _ in program.operands) + (("scratch",) if needed else ())

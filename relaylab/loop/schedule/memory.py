@@ -36,6 +36,7 @@ from relaylab.loop.schedule.tree import (
     locals_of,
     loop_named,
     mapped,
+    name_for,
     own_accesses,
     path,
     rebuilt,
@@ -86,8 +87,7 @@ def pack(program: LoopProgram, words: Words) -> LoopProgram:
     size = math.prod(a.extent for a in order)
     if size > MOST_PACKED:
         raise illegal(f"{size:,} elements would be packed", f"at most {MOST_PACKED:,}: pack further in")
-    name = names[0] if names else f"{buffer.name}_packed"
-    packed = Tensor(fresh(program, name), (size,), buffer.dtype)
+    packed = Tensor(name_for(program, names, 0, f"{buffer.name}_packed"), (size,), buffer.dtype)
     strides = dense_strides([a.extent for a in order])
     known = {element: simplify.intern(Load(packed, (simplify(address(tuple(order), strides)),)))}
     body = rebuilt(body, lambda s: (mapped(s, lambda e: simplify(e, known)),))

@@ -24,6 +24,7 @@ from relaylab.loop.schedule.tree import (
     loop_named,
     mapped,
     moved,
+    name_for,
     rebuilt,
     unique,
     whole,
@@ -44,8 +45,8 @@ def split(program: LoopProgram, words: Words) -> LoopProgram:
     extent = loop.axis.extent
     if extent % size:
         raise illegal(f"{size} does not divide the {extent} turns of `{name}`", f"peel {name} {extent // size * size}")
-    outer = Axis(fresh(program, names[0] if names else f"{name}o"), extent // size)
-    inner = Axis(fresh(program, names[1] if names else f"{name}i"), size)
+    outer = Axis(name_for(program, names, 0, f"{name}o", name), extent // size)
+    inner = Axis(name_for(program, names, 1, f"{name}i", name), size)
     body = with_values(loop.body, {loop.axis: outer * size + inner})
     return exchanged(program, loop, lambda s: (For(outer, "serial", (For(inner, "serial", body),)),))
 
@@ -57,7 +58,7 @@ def fuse(program: LoopProgram, words: Words) -> LoopProgram:
     outer, inner = (counted(_plain(loop_named(program, n))) for n in (first, second))
     if outer.body != (inner,):
         raise illegal(f"`{second}` is not all that `{first}` contains")
-    axis = Axis(fresh(program, names[0] if names else first + second), outer.axis.extent * inner.axis.extent)
+    axis = Axis(name_for(program, names, 0, first + second, first, second), outer.axis.extent * inner.axis.extent)
     size = inner.axis.extent
     body = with_values(inner.body, {outer.axis: axis // size, inner.axis: axis % size})
     return _shared(program, exchanged(program, outer, lambda s: (For(axis, "serial", body),)))
@@ -71,7 +72,7 @@ def peel(program: LoopProgram, words: Words) -> LoopProgram:
     if turns >= loop.axis.extent:
         raise illegal(f"`{name}` has only {loop.axis.extent} turns")
     first = Axis(name, turns)
-    after = Axis(fresh(program, names[0] if names else f"{name}_rest"), loop.axis.extent - turns)
+    after = Axis(name_for(program, names, 0, f"{name}_rest"), loop.axis.extent - turns)
     rest = copied(program, with_values(loop.body, {loop.axis: after + turns}), "_rest")
     one = For(first, "serial", with_values(loop.body, {loop.axis: first}))
     return unique(exchanged(program, loop, lambda s: (one, For(after, "serial", rest))))

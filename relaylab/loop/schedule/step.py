@@ -17,6 +17,7 @@ from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.table import Table
 
 FROM = "from"  # begins a schedule
+MOST_DIGITS = 40  # of a number
 Rewrite = Callable[[LoopProgram, tuple[str, ...]], LoopProgram]
 
 
@@ -117,8 +118,9 @@ def placed(place: str) -> Generator[None]:
 
 def number(word: str, what: str, least: int = 1) -> int:
     """A word that is a whole number from `least` on."""
-    if not word.isdecimal() or not least <= int(word) < 2**31:
-        raise RelayValueError(f"{what} is a whole number from {least} on, not `{word}`", code="schedule.arguments")
+    if not word.isdecimal() or len(word) > MOST_DIGITS or not least <= int(word) < 2**31:
+        said = word if len(word) <= MOST_DIGITS else f"{word[:MOST_DIGITS]}…"
+        raise RelayValueError(f"{what} is a whole number from {least} on, not `{said}`", code="schedule.arguments")
     return int(word)
 
 

@@ -46,7 +46,7 @@ def loop_named(program: LoopProgram, name: str) -> For:
     found = {loop.axis.name: loop for loop in loops(program)}
     if name not in found:
         known = ", ".join(found)
-        help = did_you_mean(name, found) or f"the loops are {known}"
+        help = did_you_mean(name, found) or (f"the loops are {known}" if known else "these loops have no turns")
         raise RelayValueError(f"there is no loop `{name}`", code="schedule.unknown-loop", help=help)
     return found[name]
 
@@ -194,6 +194,17 @@ def moved(
 def fresh(program: LoopProgram, wanted: str) -> str:
     """A name that no loop or buffer has: the wanted one, or that with a number."""
     return free_name(wanted, _taken(program))
+
+
+def name_for(program: LoopProgram, given: Sequence[str], at: int, usual: str, *gone: str) -> str:
+    """The name that the words of a step give something new, `gone` being free by then; without words the usual one or
+    one like it. A given name is never changed: RelayValueError `schedule.illegal` if something has it."""
+    if not given:
+        return fresh(program, usual)
+    values = {s.local.name for n in program.nests for s in statements((n.loop,)) if isinstance(s, Define)}
+    if (name := given[at]) in (_taken(program) | values).difference(gone):
+        raise illegal(f"there is a `{name}` already", f"name it otherwise: {fresh(program, f'{name}_')}")
+    return name
 
 
 def _taken(program: LoopProgram) -> set[str]:
