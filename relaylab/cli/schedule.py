@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from relaylab.cli.command import JSON, Command, json_text, say
-from relaylab.lab.options import LEVEL, PROGRAM, MagicOption
+from relaylab.lab.options import CODE, LEVEL, PROGRAM, MagicOption
 
 
 def schedule_command(args: argparse.Namespace) -> int:
@@ -23,10 +23,12 @@ def schedule_command(args: argparse.Namespace) -> int:
     trial = study.schedule(study.load(args.program), args.named or args.kernel, text, args.opt_level)
     if args.json:
         before, after = trial.microseconds
-        found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before, "error": trial.error}
+        found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before}
+        found |= {"roofline": trial.share, "error": trial.error, "evaluated": trial.evaluated}
+        found |= {"before": trial.before, "llvm": trial.llvm, "asm": trial.assembly} if args.code else {}
         say(json_text(found))
     else:
-        say(str(trial))
+        say(trial.listing if args.code else str(trial))
     return 0
 
 
@@ -42,6 +44,7 @@ COMMAND = Command(
             "-s", "--step", action="append", default=[], metavar="STEP", help="one step more, as 'from picked rows=4'"
         ),
         MagicOption("--steps", action="store_true", help="list the steps"),
+        CODE,
         LEVEL,
         JSON,
     ),

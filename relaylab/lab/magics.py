@@ -30,6 +30,7 @@ from relaylab.lab.magic import LEVEL, MAGICS, MODULE, Saves, takes
 from relaylab.lab.options import (
     A4,
     ARRANGING,
+    CODE,
     DRAWING,
     EXPLORER,
     FIRST,
@@ -407,7 +408,7 @@ class RelayMagics(_Shell, Magics):
         args = parse(self.relay_lesson, line)
         return self.give(args, lessons.asked(args.lesson, args.hint, args.solution, args.lang))
 
-    @takes(MODULE, KERNEL, LEVEL)
+    @takes(MODULE, KERNEL, CODE, LEVEL)
     @cell_magic
     @needs_local_scope
     def relay_schedule(self, line: str, cell: str, local_ns: Namespace | None = None) -> object:
@@ -415,7 +416,8 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_schedule, line), self.names(local_ns)
         program = bound(args.program, names)
         trial = study.schedule(program, args.kernel or "", cell, self.level(args))
-        tell(args, str(trial))
+        if not args.quiet:
+            scrolled.show_schedule(trial, args.code)
         self.give(args, trial)
         return None
 

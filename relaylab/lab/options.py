@@ -101,6 +101,7 @@ OPERATORS = MagicOption(
     help="the table of operators, sorted by operator, calls, macs, bytes, time (default)",
 )
 KERNEL = MagicOption("kernel", nargs="?", help="(part of) the name of a kernel; without it the kernels are listed")
+CODE = MagicOption("--code", action="store_true", help="show the loops before and after, LLVM IR and assembly too")
 LLVM_PASSES = MagicOption(
     "--llvm-passes",
     action="store_true",

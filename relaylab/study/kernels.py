@@ -90,9 +90,12 @@ class Kernels:
         """
         name = self.library.kernel_called(self.names.get(function, "of this node"))
         schedule = Schedule.parse(steps)
-        with PassContext(config={SCHEDULES: {name: schedule}}):
-            made = compile_main(self.mod, self.target, ir_mod=self.mod)
-        return Trial(name, schedule, self.library, made)
+
+        def build(schedule: Schedule) -> GraphExecutorFactoryModule:
+            with PassContext(config={SCHEDULES: {name: schedule}}):
+                return compile_main(self.mod, self.target, ir_mod=self.mod)
+
+        return Trial(name, schedule, self.library, build(schedule), build)
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""

@@ -2,39 +2,88 @@
 
 from __future__ import annotations
 
+import ctypes
+import difflib
 import re
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, module_text
+from relaylab.codegen.llvm.jit import compile_objects
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.interp.agreement import relative_error
-from relaylab.loop.schedule import PRIMITIVES, Schedule, table
+from relaylab.loop.parse import parse
+from relaylab.loop.program import For, LoopProgram, Statement, inside
+from relaylab.loop.run import prepare, run
+from relaylab.loop.schedule import FROM, PRIMITIVES, Schedule, table
 from relaylab.loop.schedule.schedule import KERNEL
+from relaylab.runtime.memory import aligned, aligned_copy
 from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.native import linker
+from relaylab.runtime.peaks import machine_peaks
 from relaylab.runtime.profiling import Duration
+from relaylab.runtime.threads import num_threads
 from relaylab.study.program import Loadable, load
 from relaylab.study.running import built, seeded
 from relaylab.support.checked import checked
 
 REPEATS = 20
+MOST_TURNS = 1 << 17  # of loops that the evaluator does one after another: some seconds
+FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
+Build = Callable[[Schedule], GraphExecutorFactoryModule]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A kernel with the loops that the compiler picked and with those of a schedule, each in the whole program."""
+    """A kernel with the loops that the compiler picked and with those of a schedule, each in the whole program, which
+    `build` makes with any schedule of the kernel."""
 
     kernel: str
     schedule: Schedule
     picked: GraphExecutorFactoryModule
     scheduled: GraphExecutorFactoryModule
+    build: Build
 
     @cached_property
     def loops(self) -> str:
         """The loops of the schedule; not those that lay an input out before."""
-        return re.split(f"^(?={KERNEL} )", self.scheduled.inspect("loop", self.kernel), flags=re.MULTILINE)[-1]
+        return self._loops(self.scheduled)
+
+    @cached_property
+    def before(self) -> str:
+        """The loops that the steps begin with: the plain ones, or what `from` says."""
+        return self._loops(self.build(Schedule(tuple(s for s in self.schedule.steps[:1] if s.name == FROM))))
+
+    def _loops(self, module: GraphExecutorFactoryModule) -> str:
+        return re.split(f"^(?={KERNEL} )", module.inspect("loop", self.kernel), flags=re.MULTILINE)[-1]
+
+    @property
+    def changes(self) -> str:
+        """The loops before and after, as a difference."""
+        sides = (text.split("\n") for text in (self.before, self.loops))
+        return "\n".join(list(difflib.unified_diff(*sides, n=1000, lineterm=""))[3:]) or self.loops
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM IR of the loops."""
+        return self.scheduled.inspect("llvm", self.kernel)
+
+    @property
+    def assembly(self) -> str:
+        """The machine code of the loops."""
+        return self.scheduled.inspect("asm", self.kernel)
+
+    @cached_property
+    def evaluated(self) -> float | None:
+        """How far the machine code of the loops is from the loop evaluator on numbers from a seed, relative to the
+        largest result; None where the loops have too many turns to be evaluated."""
+        program, kernel = parse(self.loops, verify=False), self.scheduled.linked(self.kernel)[-1].kernel
+        return None if turns_of(program) > MOST_TURNS else _apart(program, kernel)
 
     @cached_property
     def error(self) -> float:
@@ -46,24 +95,42 @@ class Trial:
     def microseconds(self) -> tuple[float, float]:
         """The kernel's median time with the picked loops and with the schedule, measured in turn."""
         runs: tuple[list[float], list[float]] = ([], [])
-        modules = [seeded(lib) for lib in (self.picked, self.scheduled)]
-        for _ in range(REPEATS):
-            for module, spent in zip(modules, runs):
+        pairs = [(seeded(lib), spent) for lib, spent in zip((self.picked, self.scheduled), runs)]
+        for turn in range(REPEATS):
+            for module, spent in pairs if turn % 2 else pairs[::-1]:  # which is first may decide
                 calls = module.profile(repeat=1, roofline=False).calls
                 took = [c["Duration (us)"] for c in calls if c["Name"] == self.kernel]
                 spent.append(sum(t.microseconds for t in took if isinstance(t, Duration)))
         return statistics.median(runs[0]), statistics.median(runs[1])
 
-    def __str__(self) -> str:
+    @property
+    def share(self) -> float:
+        """The least time for the kernel's operations and bytes at the peaks of this machine, over the measured one."""
+        steps, peaks = self.scheduled.executable.plan.steps, machine_peaks(num_threads())
+        least = sum(peaks.seconds(s.flops, s.bytes) for s in steps if s.label == self.kernel)
+        return 1e6 * least / max(self.microseconds[1], 1e-9)
+
+    @property
+    def measures(self) -> str:
+        """In words: the time, the share of the roofline, whether the numbers are right."""
         before, after = self.microseconds
         ratio = f"{before / after:.2f} x as fast as" if after else "beside"
+        own = self.evaluated
+        beside = "too many turns for the loop evaluator" if own is None else f"by {own:.2g} from the loop evaluator's"
         return "\n".join(
             (
-                self.loops,
-                f"{after:.1f} us, {ratio} the picked loops ({before:.1f} us)",
-                f"the results differ by {self.error:.2g} of the largest",
+                f"{after:.1f} us, {ratio} the picked loops ({before:.1f} us), {self.share:.0%} of the roofline",
+                f"the results differ by {self.error:.2g} of the largest, {beside}",
             )
         )
+
+    @property
+    def listing(self) -> str:
+        """All of it: loops before and after as a difference, LLVM IR, assembly, and the measures."""
+        return "\n".join(("--- loops", self.changes, "--- llvm", self.llvm, "--- asm", self.assembly, self.measures))
+
+    def __str__(self) -> str:
+        return f"{self.loops}\n{self.measures}"
 
     __repr__ = __str__
 
@@ -80,7 +147,8 @@ def schedule(what: Loadable, kernel: str, text: str | Schedule = "", opt_level: 
     picked = built(program, opt_level)
     name = picked.kernel_called(kernel)
     steps = Schedule.parse(text) if isinstance(text, str) else text
-    return Trial(name, steps, picked, built(program, opt_level, {SCHEDULES: {name: steps}}))
+    build: Build = lambda s: built(program, opt_level, {SCHEDULES: {name: s}})
+    return Trial(name, steps, picked, build(steps), build)
 
 
 def schedule_steps() -> str:
@@ -92,3 +160,38 @@ def _results(lib: GraphExecutorFactoryModule) -> list[np.ndarray]:
     module = seeded(lib)
     module.run()
     return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
+
+
+def turns_of(program: LoopProgram) -> int:
+    """How often the evaluator does a statement in a run; the lanes of a vectorized loop are done together."""
+    total, stack = 0, list[tuple[Statement, int]]((nest.loop, 1) for nest in program.nests)
+    while stack:
+        statement, times = stack.pop()
+        total += times
+        turns = statement.axis.extent if isinstance(statement, For) and statement.kind != "vectorized" else 1
+        stack += [(s, times * turns) for s in inside(statement)]
+    return total
+
+
+def _apart(program: LoopProgram, kernel: Kernel) -> float:
+    """How far the machine code of a kernel is from what its loops give evaluated, on numbers from a seed."""
+    rng, target = np.random.default_rng(0), CpuTarget.host()
+    memory = {t: _numbers(t.shape, t.dtype, rng, role) for role, t in program.buffers}
+    given = {role: aligned_copy(memory[t], memory[t].dtype) for role, t in program.buffers}
+    for part in program.prepared:
+        values = prepare(part, memory)
+        given[part.role] = aligned_copy(values, values.dtype)
+    run(program, memory)
+    text = module_text([kernel], attributes=target.attributes)
+    library = linker().link(tuple(compile_objects([text], target, 1)), {kernel.name})
+    held = {"scratch": aligned(max(1, kernel.scratch)), **given}
+    bases = (ctypes.c_void_p * len(kernel.operands))(*(held[role].ctypes.data for role in kernel.operands))
+    FUNCTION(library[kernel.name])(bases, 0, kernel.items, 0)
+    return max((relative_error(given[role], memory[t]) for role, t in program.buffers), default=0.0)
+
+
+def _numbers(shape: tuple[int, ...], dtype: str, rng: np.random.Generator, role: str) -> np.ndarray:
+    """What an operand holds before a run: small numbers, which are places in others too."""
+    if role.startswith("out"):
+        return np.zeros(shape, dtype)
+    return rng.uniform(-1, 1, shape).astype(dtype) if "float" in dtype else rng.integers(0, 2, shape).astype(dtype)

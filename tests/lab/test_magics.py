@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from relaylab.lab.scrolled import ScheduleTried
 from relaylab.lab.magics import reference
 from relaylab import study
 from relaylab.ir import IRModule
@@ -221,7 +222,16 @@ def test_a_cell_schedules_a_kernel(cell, ip):
     result = cell("%%relay_schedule mod relu -o trial\nsplit i0 2 as o i")
     assert result.success and "for o in" in result.out and "the picked loops" in result.out
     assert ip.user_ns["trial"].error < 1e-5
+    assert "% of the roofline" in result.out and "from the loop evaluator's" in result.out
     assert "there is no loop `i7`" in cell("%%relay_schedule mod relu\nsplit i7 2").out
+    assert cell("%%relay_schedule mod relu -q\nsplit i0 2").out == ""
+
+
+def test_a_scheduled_kernel_is_shown_with_its_loops_before_and_after_and_its_code(cell, ip):
+    shown = cell("%%relay_schedule mod relu -o trial --code\nsplit i0 2 as o i").out
+    assert "-    for i0 in" in shown and "+    for o in" in shown and "define void @" in shown and "retq" in shown
+    html = ScheduleTried(ip.user_ns["trial"])._repr_mimebundle_()["text/html"]
+    assert html.count("<details>") == 3 and "of the roofline" in html and "assembly" in html
 
 
 def test_help_and_reload(cell, ip):
