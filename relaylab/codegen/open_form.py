@@ -33,6 +33,7 @@ from relaylab.codegen.open_rules import ProcedureTypes, check_open
 from relaylab.codegen.operations.jobs import Job, ProcedureJob
 from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.plan import Planner, shares_for
+from relaylab.codegen.operations.schedules import chosen_schedules
 from relaylab.codegen.operations.select import jobs_of
 from relaylab.codegen.specialize import input_tensors
 from relaylab.ir.dims import SizeVar
@@ -88,7 +89,8 @@ class OpenForm:
     # ---- compiling and planning
 
     def _compile(self, first: Sequence[tuple[int, ...]], caches: bool) -> None:
-        jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, is_minimal())]
+        chosen = chosen_schedules(self.network)
+        jobs = [j for o in self.network.operations for j in jobs_of(o, self.target, is_minimal(), chosen.get(o))]
         jobs, groups = with_caches(self.network, jobs) if caches else (jobs, [])
         layouts = lay_out(self.network, jobs)
         for group in groups:

@@ -205,6 +205,8 @@ class Specializations:
             except OutOfMemory:
                 pass  # for these sizes: others may have a form
             except RelayError as error:
+                if error.code.startswith("schedule"):
+                    raise
                 self.closed = error.message
         return self.open
 
@@ -271,6 +273,8 @@ class Specializations:
                     self.never = reason_of(mod)
                     return self.never
         except RelayError as error:  # the virtual machine says where, if it cannot run it either
+            if error.code.startswith("schedule") and self.open is None:
+                raise  # nothing else has the schedule
             return error.message
         text = ", ".join(
             f"{p.name_hint}: {_text(p.type_annotation)}" + (f" = {bound[k].tolist()}" if k in bound else "")
@@ -285,7 +289,9 @@ class Specializations:
             return build(mod, self.target)["default"](cpu(0)).executor
         try:
             return FlowForm(mod, self.target, shapes)
-        except RelayError:
+        except RelayError as error:
+            if error.code.startswith("schedule"):
+                raise
             return None
 
     def summary(self) -> str:

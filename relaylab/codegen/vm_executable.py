@@ -15,6 +15,7 @@ from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.operations.schedules import one_program
 from relaylab.codegen.specializations import Specializations, saved_options
 from relaylab.codegen.vm_listing import listing
 from relaylab.codegen.vm_networks import is_network, with_networks
@@ -61,7 +62,7 @@ class VMExecutable:
         Forms of a program with open sizes have their own: there it is made when they leave something to the machine.
         """
         context = nullcontext() if self.specializations is None else self.specializations.context
-        with context:
+        with context, one_program(self.specializations is None):
             return natives_of(self.program, self._target)
 
     @cached_property

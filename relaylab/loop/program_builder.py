@@ -124,11 +124,10 @@ class ProgramBuilder:
         return self.closed(scratch, nests)
 
     def closed(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> LoopProgram:
-        """A loop program over the operands, the sizes that it uses among them."""
-        buffers = tuple(self.buffers)
-        if sizes := sizes_in(nests, scratch):
-            buffers += ((SIZES, Tensor(SIZES, (sizes[-1].slot + 1,), INDEX)),)
-        return LoopProgram(self.name, buffers, tuple(scratch), tuple(nests))
+        """A loop program over the operands, and the sizes that its loops and private buffers use."""
+        sizes = sizes_in(nests, scratch)
+        operands = [*self.buffers, *([(SIZES, Tensor(SIZES, (sizes[-1].slot + 1,), INDEX))] if sizes else [])]
+        return LoopProgram(self.name, tuple(operands), tuple(scratch), tuple(nests))
 
     def plain(self) -> LoopProgram:
         """The loop program as it is written down: every loop serial, in the order of the axes; schedules begin here."""
@@ -138,7 +137,7 @@ class ProgramBuilder:
             plain = region.map(lambda e, simplify=simplifier: simplify(expand_reductions(e)))
             if all(a.extent for a in plain.axes):
                 nests.append(plain_nest(plain, simplifier))
-        return unique(LoopProgram(self.name, tuple(self.buffers), (), tuple(nests)))
+        return unique(self.closed((), nests))
 
     def _regions(self) -> list[StoreRegion]:
         """One region for all outputs of one shape: they share their loops."""

@@ -36,6 +36,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.open_results import ResultMemory
+from relaylab.codegen.operations.schedules import one_program
 from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var
 from relaylab.ir.module import IRModule
@@ -71,9 +72,11 @@ class FlowForm:
         self.pinned = {i.target: i.collector for i in self.inside if isinstance(i, Pin)}
         self._check_sizes()
         self.blocks: dict[FlowBlock, OpenForm] = {}
-        for block in [i for i in self.inside if isinstance(i, FlowBlock)]:
-            shapes = [self.shape(p) for p in block.function.params]
-            self.blocks[block] = OpenForm(InferType()(IRModule.from_expr(block.function)), target, shapes, caches=False)
+        with one_program():
+            for block in [i for i in self.inside if isinstance(i, FlowBlock)]:
+                shapes = [self.shape(p) for p in block.function.params]
+                mod = InferType()(IRModule.from_expr(block.function))
+                self.blocks[block] = OpenForm(mod, target, shapes, caches=False)
         self.stretches = Stretches(target)
         self.repeats = any(isinstance(i, Repeat) for i in self.inside)
         self.ran = 0
