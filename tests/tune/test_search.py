@@ -19,7 +19,7 @@ from relaylab.codegen.operations.records import RecordStore
 from relaylab.support import line_process
 from relaylab.support.errors import RelayError
 from relaylab.tune import fleet, process, search, tasks_of
-from relaylab.tune.worker import Bench, difference
+from relaylab.tune.worker import Bench, agree, difference
 
 X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
 BODY = relay.nn.softmax(relay.nn.relu(relay.nn.dense(X, W)) + relay.nn.dense(X, W))
@@ -184,6 +184,19 @@ def test_results_are_compared_to_the_last():
 
 
 @pytest.mark.slow
+def test_halves_whose_last_place_differs_are_not_wrong():
+    """Legal schedules of a softmax in float16 were recorded as wrong: one unit in the last place is 1e-3."""
+    one = np.array([1.0, -0.5, 0.25], "float16")
+    assert agree([one], [np.nextafter(one, np.float16(9))]) and not agree([one], [one * np.float16(1.01)])
+    wide = one.astype("float32")
+    assert agree([wide], [np.nextafter(wide, np.float32(9))]) and not agree([wide], [wide * np.float32(1.001)])
+    assert not agree([one], [np.array([1.0, np.nan, 0.25], "float16")])
+    x = relay.var("x", shape=(8, 256), dtype="float16")
+    mod, _ = relay.optimize(relay.IRModule.from_expr(relay.Function([x], relay.nn.softmax(x))), "llvm")
+    (task,) = tasks_of(mod, CpuTarget.host())
+    assert Bench(task.text, "llvm").measure("vectorize k k2 i1")["status"] == "ok"
+
+
 def test_the_command_tunes_lists_and_goes_on(tmp_path):
     """In processes of their own, as a user runs it."""
     (tmp_path / "p.relay").write_text(PROGRAM.mod.astext())
