@@ -39,7 +39,7 @@ def product_record(**settings) -> TuningRecord:
 
 
 def built(path, **config):
-    with relay.transform.PassContext(opt_level=3, config={"relay.codegen.records": str(path), **config}):
+    with relay.transform.PassContext(opt_level=3, config={"relay.codegen.records": path, **config}):
         return relay.build(PRODUCT, "llvm")
 
 

@@ -39,8 +39,8 @@ def sweep(
 ) -> SweepTable:
     """Measure cells, and give the table of their rows.
 
-    `store` is a file that keeps rows: cells that have one (of this version of the compiler, and without a `client` of
-    this CPU) are not measured again.
+    `store` is a file that keeps rows: cells that were measured or refused (by this version of the compiler, and without
+    a `client` on this CPU) are not measured again; those that crashed or were too slow are.
     `client` is a `distributed.Client` or the address of a cluster (`tcp://…`, needs `pip install "relaylab[dask]"`);
     without it `processes` run here, one by default, since measurements beside each other are slower. `limit` is how
     many seconds a cell may take. Ctrl-C ends it; what was measured is kept and given.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import traceback
 import warnings
@@ -69,6 +70,8 @@ def _checked_value(name: str, value: object) -> object:
         raise RelayAttributeError(f"Invalid config option '{name}'", code="pass.unknown-config", help=hint)
     if kind is bool and value in (0, 1):
         return bool(value)
+    if kind is str and isinstance(value, os.PathLike):
+        value = os.fspath(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         text = f"the config option '{name}' cannot be {value!r}"
         raise RelayAttributeError(text, code="pass.bad-config", help=f"it is: {kind.__name__}")
