@@ -59,6 +59,11 @@ PROGRAMS = {  # parameters, body, the code that is expected
     ),
     "softmax": ("%x: Tensor[(5, 37), float32]", "nn.softmax(%x)", "softmax"),
     "functions": ("%x: Tensor[(5, 13), float32]", "erf(sigmoid(log(exp(%x)))) + sin(%x)", "erf"),
+    "functions of doubles": (
+        "%x: Tensor[(5, 13), float64], %y: Tensor[(5, 13), float64]",
+        "erf(sigmoid(log(exp(%x)))) + sin(%x) * power(abs(%y), %x) + floor_mod(sinh(%x), atan(%y))",
+        "erf",
+    ),
     "sort": ("%x: Tensor[(5, 13), float32]", "sort(%x)", "sort"),
     "casts": ("%x: Tensor[(5, 13), float32]", 'cast(cast(%x * 100f, dtype="int8"), dtype="float16")', "cast"),
     "bytes": ("%x: Tensor[(7, 36), uint8], %w: Tensor[(21, 36), int8]", 'nn.dense(%x, %w, out_dtype="int32")', "gemm"),

@@ -71,7 +71,6 @@ class Emitter:
     fuses: bool  # is a product that is added one instruction?
     sizes: Mapping[int, Ramp]
     fresh: bool = False  # is an element to be loaded even if it was before?
-    avx512: bool = field(init=False)
     halves: bool = field(init=False)  # has the target conversions of float16?
     cells: RegisterCells = field(init=False)
     facts: Simplifier = field(default_factory=Simplifier)
@@ -81,7 +80,7 @@ class Emitter:
 
     def __post_init__(self) -> None:
         self.cells = RegisterCells(self.f, self.registers)
-        self.avx512, self.halves = self.target.facts.scales, self.target.converts_halves
+        self.halves = self.target.converts_halves
 
     def value(self, root: ScalarExpr, at: VectorContext) -> Value:
         """The value of `root`: a scalar when all lanes agree, else a vector."""
@@ -226,7 +225,7 @@ class Emitter:
     ) -> LaneValue:
         """A function of arguments whose lane values are given."""
         if args[-1].dtype != INDEX:
-            return scalars.apply(self.f, op, args[-1].dtype, self._alike(given), self.avx512)
+            return scalars.apply(self.f, op, args[-1].dtype, self._alike(given), self.target.facts)
         if node.dtype == INDEX and len(args) == 2:
             exact = self._linear(op, args, given)
             if exact is not None:

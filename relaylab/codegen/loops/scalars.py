@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from relaylab.codegen.isa.families import Family
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, element, is_float, lanes, llvm_type, suffix, vector
-from relaylab.codegen.loops import vector_arcs, vector_math
+from relaylab.codegen.loops import vector_arcs, vector_math, vector_powers
 from relaylab.loop.scalar import NARROW, compute_dtype
 from relaylab.support.errors import RelayTypeError
 
@@ -38,8 +39,8 @@ def register_type(dtype: str) -> str:
     return "i1" if dtype == "bool" else llvm_type(compute_dtype(dtype))
 
 
-def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool = False) -> Value:
-    """The function `op` of arguments of `dtype`; `avx512`: the target has it."""
+def apply(f: IRFunction, op: str, dtype: str, args: list[Value], family: Family | None = None) -> Value:
+    """The function `op` of arguments of `dtype`; without a family by what every CPU can."""
     if op == "select":
         return f.select(args[0], args[1], args[2])
     if op in _COMPARED:
@@ -48,7 +49,7 @@ def apply(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool = 
         return _classify(f, op, args[0])
     if dtype == "bool":
         return _logic(f, op, args)
-    return _real(f, op, dtype, args, avx512) if is_float(args[0].type) else _integer(f, op, dtype, args)
+    return _real(f, op, args, family) if is_float(args[0].type) else _integer(f, op, dtype, args)
 
 
 def _compare(f: IRFunction, op: str, dtype: str, a: Value, c: Value) -> Value:
@@ -80,8 +81,8 @@ def _logic(f: IRFunction, op: str, args: list[Value]) -> Value:
 # ---- floats
 
 
-def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -> Value:
-    x = args[0]
+def _real(f: IRFunction, op: str, args: list[Value], family: Family | None) -> Value:
+    x, fuses = args[0], family is not None and family.fuses
     if op in _FLOAT:
         return f.binary(_FLOAT[op], x, args[1])
     if op in ("max", "min"):
@@ -90,8 +91,12 @@ def _real(f: IRFunction, op: str, dtype: str, args: list[Value], avx512: bool) -
         return f.intrinsic(op, x)
     if op in _REAL:
         return _REAL[op](f, *args)
-    if op in _OWN and element(x.type) == "float":
-        return _OWN[op](f, x, avx512)
+    if op in _REMAINDERS:
+        return _REMAINDERS[op](f, _remainder(f, x, args[1], fuses), x, args[1])
+    if op in _OWN and (fuses or element(x.type) == "float"):
+        return _OWN[op](f, *args)
+    if op in _SCALED and (fuses or element(x.type) == "float" and op != "pow"):
+        return _SCALED[op](f, *args, scales=family is not None and family.scales)
     return library(f, op, *args)
 
 
@@ -115,9 +120,15 @@ def _is_number(x: Value) -> bool:
     return x.order < 0 and x.ref[0] != "%" and not _NAN.search(x.ref)
 
 
-def _floor_mod(f: IRFunction, a: Value, c: Value) -> Value:
+def _remainder(f: IRFunction, a: Value, c: Value, fuses: bool) -> Value:
+    """What a leaves when divided by c, with the sign of a; `fuses`: products and sums do."""
+    if not fuses:
+        return library(f, "fmod", a, c)
+    return _unless(f, vector_powers.far(f, a, c), vector_powers.remainder(f, a, c), "fmod", a, c)
+
+
+def _floor_mod(f: IRFunction, rest: Value, _: Value, c: Value) -> Value:
     """The remainder with the sign of the divisor."""
-    rest = library(f, "fmod", a, c)
     return f.select(_rounds_up(f, rest, c), f.binary("fadd", rest, c), rest)
 
 
@@ -127,12 +138,14 @@ def _rounds_up(f: IRFunction, rest: Value, c: Value) -> Value:
     return f.binary("and", f.compare("one", rest, 0.0), differ)
 
 
-def _floor_div(f: IRFunction, a: Value, c: Value) -> Value:
+def _floor_div(f: IRFunction, rest: Value, a: Value, c: Value) -> Value:
     """The quotient that goes with `_floor_mod`, rounded to the nearest integer; a / c when c is 0."""
-    rest = library(f, "fmod", a, c)
     exact = f.binary("fdiv", f.binary("fsub", a, rest), c)
     exact = f.select(_rounds_up(f, rest, c), f.binary("fsub", exact, 1.0), exact)
-    return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), f.intrinsic("roundeven", exact))
+    whole = f.intrinsic("floor", exact)
+    over = f.compare("ogt", f.binary("fsub", exact, whole), 0.5)  # as in numpy
+    whole = f.select(over, f.binary("fadd", whole, 1.0), whole)
+    return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), whole)
 
 
 def _ordinal(f: IRFunction, x: Value) -> Value:
@@ -149,39 +162,48 @@ _REAL: dict[str, Callable[..., Value]] = {
     "abs": lambda f, x: f.intrinsic("fabs", x),
     "sqrt": lambda f, x: f.intrinsic("sqrt", x),
     "rsqrt": lambda f, x: f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x)),
-    "floordiv": _floor_div,
-    "floormod": _floor_mod,
     "truncdiv": lambda f, a, c: f.intrinsic("trunc", f.binary("fdiv", a, c)),
-    "truncmod": lambda f, a, c: library(f, "fmod", a, c),
     "ordinal": _ordinal,
 }
-_OWN: dict[str, Callable[[IRFunction, Value, bool], Value]] = {
+_REMAINDERS: dict[str, Callable[[IRFunction, Value, Value, Value], Value]] = {
+    "floordiv": _floor_div,
+    "floormod": _floor_mod,
+    "truncmod": lambda f, rest, a, c: rest,
+}
+_SCALED: dict[str, Callable[..., Value]] = {  # with an exponential in them
     "exp": vector_math.exp,
     "sigmoid": vector_math.sigmoid,
-    "tanh": lambda f, x, _: vector_math.tanh(f, x),
-    "erf": lambda f, x, _: vector_math.erf(f, x),
-    "log": lambda f, x, _: vector_math.log(f, x),
-    "log2": lambda f, x, _: vector_math.log(f, x, 2.0),
-    "log10": lambda f, x, _: vector_math.log(f, x, 10.0),
-    "sin": lambda f, x, _: _near(f, "sin", vector_math.sin, x),
-    "cos": lambda f, x, _: _near(f, "cos", vector_math.cos, x),
-    "tan": lambda f, x, _: _near(f, "tan", vector_math.tan, x),
-    "asin": lambda f, x, _: vector_arcs.asin(f, x),
-    "acos": lambda f, x, _: vector_arcs.acos(f, x),
-    "atan": lambda f, x, _: vector_arcs.atan(f, x),
-    "sinh": lambda f, x, _: vector_arcs.sinh(f, x),
-    "cosh": lambda f, x, _: vector_arcs.cosh(f, x),
-    "asinh": lambda f, x, _: vector_arcs.asinh(f, x),
-    "acosh": lambda f, x, _: vector_arcs.acosh(f, x),
-    "atanh": lambda f, x, _: vector_arcs.atanh(f, x),
+    "erf": vector_math.erf,
+    "pow": vector_powers.pow,
+}
+_OWN: dict[str, Callable[[IRFunction, Value], Value]] = {
+    "tanh": vector_math.tanh,
+    "log": vector_math.log,
+    "log2": lambda f, x: vector_math.log(f, x, 2.0),
+    "log10": lambda f, x: vector_math.log(f, x, 10.0),
+    "sin": lambda f, x: _near(f, "sin", vector_math.sin, x),
+    "cos": lambda f, x: _near(f, "cos", vector_math.cos, x),
+    "tan": lambda f, x: _near(f, "tan", vector_math.tan, x),
+    "asin": vector_arcs.asin,
+    "acos": vector_arcs.acos,
+    "atan": vector_arcs.atan,
+    "sinh": vector_arcs.sinh,
+    "cosh": vector_arcs.cosh,
+    "asinh": vector_arcs.asinh,
+    "acosh": vector_arcs.acosh,
+    "atanh": vector_arcs.atanh,
 }
 
 
 def _near(f: IRFunction, name: str, own: Callable[[IRFunction, Value], Value], x: Value) -> Value:
     """A function of an angle; of the C library where one is far from zero."""
-    far = f.compare("oge", f.intrinsic("fabs", x), vector_math.FAR)
-    turns = f.cast("zext", far if lanes(x.type) == 1 else f.any(far), "i64")
-    (found,) = f.loop(0, turns, lambda *_: (library(f, name, x),), (own(f, x),))
+    return _unless(f, f.compare("oge", f.intrinsic("fabs", x), vector_math.FAR), own(f, x), name, x)
+
+
+def _unless(f: IRFunction, far: Value, own: Value, name: str, *args: Value) -> Value:
+    """`own`, or what the C library gives for all lanes where one of them is `far`."""
+    turns = f.cast("zext", far if lanes(own.type) == 1 else f.any(far), "i64")
+    (found,) = f.loop(0, turns, lambda *_: (library(f, name, *args),), (own,))
     return found
 
 
