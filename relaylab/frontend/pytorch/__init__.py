@@ -10,6 +10,7 @@ from relaylab.frontend.pytorch.importer import TorchImporter
 from relaylab.frontend.pytorch.operators import (
     activation,
     combining,
+    complexes,
     contract,
     conv,
     create,

@@ -15,7 +15,8 @@ import numpy as np
 
 from relaylab.frontend.pytorch.expansion import Expansion, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
-from relaylab.frontend.pytorch.node import AtenNode, dtype_of, type_of
+from relaylab.frontend.pytorch.node import AtenNode, part_dtype, type_of
+from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
 from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
 from relaylab.support.dtypes import BFLOAT16
@@ -104,19 +105,25 @@ class TorchImporter:
             elif node.op == "get_attr":
                 name = str(node.target)
                 held = self.held[name] if name in self.held else getattr(self.program.graph_module, name)
-                self.values[node.name] = Constant(array_of(held, "it"))
+                self.values[node.name] = _constant(array_of(held, "it"))
             elif node.op == "output":
                 last = node.args[0]
         found = [self._argument(n) for n in last or () if n is not None]
+        if any(isinstance(v, ComplexParts) for v in found):
+            raise RelayValueError(
+                "the model gives complex numbers, which Relay has not",
+                code="import.output",
+                help="give torch.view_as_real(…) of them",
+            )
         if not found:
             raise RelayValueError("the model has no output that is a tensor", code="import.output")
         return [v if isinstance(v, Expr) else Constant(np.asarray(v)) for v in found]
 
-    def _weight(self, name: str, param: bool) -> Expr:
+    def _weight(self, name: str, param: bool) -> Expr | ComplexParts:
         tensors: Any = {**self.program.constants, **self.program.state_dict}
         value = array_of(tensors[name], f"`{name}`")
-        if not param:
-            return Constant(value)
+        if not param or value.dtype.kind == "c":
+            return _constant(value)
         var = Var(name.replace(".", "_") if self.friendly else name, Constant(value).type)
         self.g.params[var] = value
         return var
@@ -132,20 +139,37 @@ class TorchImporter:
                 types = [self.g.dtype(a) if isinstance(a, Expr) else type(a).__name__ for a in args]
                 result = custom([*args, *more.values()], types)
             else:
-                result = TABLE[name](self.g, here, *args, **more)
+                result = self._converter(name, here, [*args, *more.values()])(self.g, here, *args, **more)
             self.values[node.name] = self._settled(result, here, here.value)
         except _CAUGHT as error:
             raise _as_relay_error(error, here) from (None if isinstance(error, RelayError) else error)
+
+    def _converter(self, name: str, node: AtenNode, args: Sequence[object]) -> Convert:
+        if not has_complex(args):
+            return TABLE[name]
+        if name not in OF_COMPLEX:
+            raise node.error(
+                "it is not imported for complex numbers",
+                "import.unsupported",
+                "compute with real and imaginary parts: torch.view_as_real, .real, .imag",
+            )
+        return OF_COMPLEX[name]
 
     def _settled(self, result: object, node: AtenNode, meta: object) -> object:
         """What a converter gave, folded, under the node's place, and of the type that torch has found."""
         if isinstance(result, (list, tuple, TupleWrapper)):
             metas = meta if isinstance(meta, (list, tuple)) else [None] * len(result)
             return [self._settled(r, node, m) for r, m in zip(result, metas)]
-        if not isinstance(result, Expr):
-            return result
+        of_complex = str(getattr(meta, "dtype", "")).startswith("torch.complex")
+        if isinstance(result, ComplexParts) or (of_complex and isinstance(result, Expr)):
+            parts = complex_of(self.g, result, node.dtype)
+            return ComplexParts(*(cast(Expr, self._tensor(p, node, meta)) for p in (parts.real, parts.imag)))
+        return self._tensor(result, node, meta) if isinstance(result, Expr) else result
+
+    def _tensor(self, result: Expr, node: AtenNode, meta: object) -> object:
         if hasattr(meta, "shape"):
-            found, wanted = self.g.tensor(result), type_of(cast("Tensor", meta), f"the result of {node.name}")
+            tensor, what = cast("Tensor", meta), f"the result of {node.name}"
+            found, wanted = self.g.tensor(result), type_of(tensor, what, part_dtype(tensor.dtype, what))
             if len(found.shape) == len(wanted.shape):
                 result = self.g.refined(result, [d if isinstance(d, int) else None for d in map(_known, wanted.shape)])
                 found = self.g.tensor(result)
@@ -174,9 +198,15 @@ def _agreed(name: str, found: TensorType, given: Sequence[TensorType]) -> Tensor
     return given[0] if given else found
 
 
+def _constant(value: np.ndarray) -> Constant | ComplexParts:
+    if value.dtype.kind != "c":
+        return Constant(value)
+    return ComplexParts(*(Constant(np.ascontiguousarray(part)) for part in (np.real(value), np.imag(value))))
+
+
 def array_of(tensor: Tensor, what: str) -> np.ndarray:
     """The values of a tensor of torch."""
-    dtype_of(tensor.dtype, what)
+    part_dtype(tensor.dtype, what)
     if tensor.layout.__str__() != "torch.strided" or tensor.is_quantized or str(tensor.device) == "meta":
         raise RelayValueError(f"{what} is not a dense tensor with values", code="import.tensor")
     dense = tensor.detach().cpu().resolve_conj().resolve_neg()

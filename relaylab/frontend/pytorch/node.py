@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 DTYPES = frozenset(
     "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()  # noqa: SIM905
 )
+REAL = {"complex64": "float32", "complex128": "float64"}
+"""The data type of the two parts of a complex tensor."""
 _FRAME = re.compile(r'File "(.+)", line (\d+), in ')
 _INSIDE = re.compile(r"[\\/]site-packages[\\/]torch[\\/]")
+
+_PARTED = "complex tensors are known inside a model: give and take real ones, torch.view_as_complex and view_as_real"
 
 Size = Any
 """A dimension as torch knows it: an int, or a formula (of sympy) in the dimensions that stay open."""
@@ -34,7 +38,7 @@ def dtype_of(dtype: object, what: str) -> str:
         raise RelayValueError(
             f"{what} has the data type {name}, which Relay has not",
             code="import.dtype",
-            help="convert the model first: model.float()",
+            help=_PARTED if name in REAL else "convert the model first: model.float()",
         )
     return name
 
@@ -47,10 +51,15 @@ def size_of(dim: int | SymInt) -> Size:
     return int(formula) if formula.is_number else formula.expand()
 
 
-def type_of(value: Tensor, what: str) -> TensorType:
+def part_dtype(dtype: object, what: str) -> str:
+    """The data type of torch by its name here, that of the parts for a complex one."""
+    return REAL.get(str(dtype).removeprefix("torch.")) or dtype_of(dtype, what)
+
+
+def type_of(value: Tensor, what: str, dtype: str = "") -> TensorType:
     """The type of a tensor of torch; open dimensions are `Any`."""
     dims = [d if isinstance(d, int) else AnyDim() for d in map(size_of, value.shape)]
-    return TensorType(dims, dtype_of(value.dtype, what))
+    return TensorType(dims, dtype or dtype_of(value.dtype, what))
 
 
 class AtenNode:
@@ -69,9 +78,9 @@ class AtenNode:
 
     @property
     def dtype(self) -> str:
-        """The data type of the (first) result."""
+        """The data type of the (first) result, of its parts if it is complex."""
         value = self.value[0] if isinstance(self.value, (tuple, list)) else self.value
-        return dtype_of(value.dtype, f"the result of {self.name}")
+        return part_dtype(value.dtype, f"the result of {self.name}")
 
     @property
     def sizes(self) -> tuple[Size, ...]:

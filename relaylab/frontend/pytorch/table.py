@@ -17,7 +17,6 @@ TABLE: dict[str, Convert] = {}
 _TRAINING = "the model is in training mode: model.eval()"
 _RANDOM = "random numbers are not drawn in imported programs: make them an input"
 _CONTROL = "control flow is not imported; torch.where chooses values"
-_COMPLEX = "complex numbers are not imported; compute with real and imaginary parts, as products with cosines and sines"
 _GRADIENT = "gradients are not imported: export the model alone, relay.transform.gradient makes its gradient"
 _MATRICES = "decompositions of matrices are not imported: compute them before, or give one in custom_convert_map"
 
@@ -30,8 +29,6 @@ _HELP = {
     **dict.fromkeys(
         ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
     ),
-    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c", "complex", "polar"), _COMPLEX),
-    **dict.fromkeys(("angle", "view_as_complex", "view_as_real"), _COMPLEX),
     **dict.fromkeys(("_linalg_det", "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd"), _MATRICES),
     **dict.fromkeys(("linalg_cholesky_ex", "linalg_inv_ex", "linalg_lu", "linalg_qr"), _MATRICES),
     "cond": _CONTROL,

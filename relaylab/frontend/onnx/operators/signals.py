@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.fourier import LONGEST, turns
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr
-
-LONGEST = 1 << 12
-"""How many points a transform has at most: its matrix has their square."""
 
 
 @converts("DFT", since=17)
@@ -40,7 +38,7 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     if axis == rank - 1 or not 0 < n <= LONGEST or shape[-1] not in (1, 2):
         raise node.error(f"axis {axis} of {shape} to {n} points", code="import.shape")
     used = min(n // 2 + 1 if onesided and inverse else n, shape[axis])
-    table = _turns(n, used, onesided, inverse)[:, : shape[-1]]
+    table = turns(n, used, onesided, inverse)[:, : shape[-1]]
     cut = op.strided_slice(x, [0], [used], [1], axes=[axis]) if used < shape[axis] else x
     order = [d for d in range(rank - 1) if d != axis] + [axis, rank - 1]
     rest = [shape[d] for d in order[:-2]]
@@ -48,18 +46,6 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     by = g.const(table.reshape(used * shape[-1], -1), x)
     out = op.reshape(product(g, flat, by), (*rest, *table.shape[2:]))
     return op.transpose(out, [order.index(d) for d in range(rank)])
-
-
-def _turns(n: int, used: int, onesided: bool, inverse: bool) -> np.ndarray:
-    """What the real and the imaginary part of each point add to those of each result: (used, 2, results, 2 or 1)."""
-    count = n // 2 + 1 if onesided and not inverse else n
-    angle = 2 * np.pi * (np.outer(np.arange(used), np.arange(count)) % n) / n * (1 if inverse else -1)
-    turn = np.exp(1j * angle) / (n if inverse else 1)
-    if onesided and inverse:  # a bin stands for its mirror image too
-        twice = np.array([1 if k == 0 or 2 * k == n else 2 for k in range(used)])
-        turn = turn * twice[:, None]
-    table = np.array([[turn.real, turn.imag], [-turn.imag, turn.real]]).transpose(2, 0, 3, 1)
-    return table[..., :1] if onesided and inverse else table
 
 
 @converts("STFT", since=17)
@@ -76,7 +62,7 @@ def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = No
     fits = len(shape) in (2, 3) and parts in (1, 2) and (window is None or g.shape(window) == (n,))
     if not fits or by < 1 or not 0 < n <= min(LONGEST, shape[1]):
         raise node.error(f"frames of {n} every {by} of a signal of the shape {shape}", code="import.shape")
-    table = _turns(n, n, bool(node.get("onesided", 1)), False)[:, :parts]
+    table = turns(n, n, bool(node.get("onesided", 1)), False)[:, :parts]
     frames = (shape[1] - n) // by + 1
     node.bound(frames, n)
     at = by * np.arange(frames)[:, None] + np.arange(n)

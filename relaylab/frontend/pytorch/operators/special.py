@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from relaylab.frontend.pytorch.operators.pointwise import both, is_float
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Expr
 
+_INNER = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+          -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
+_OUTER = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
+          0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
 FAR = 26.0
 """Beyond it erfc is 0 in float64."""
 
@@ -74,6 +78,33 @@ def scaled_erfc(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
         scaled_tail(g, op.minimum(z, g.const(FAR, x))),
     )
     return op.where(op.less(x, g.const(0, x)), op.subtract(op.multiply(two, op.exp(square)), tail), tail)
+
+
+@converts("erfinv")
+def erfinv(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
+    """A polynomial of log(1 - x²) (Giles, 2010), made exact by Halley's steps on erf, in the tails on erfc."""
+    x = g.to(x, node.dtype)
+    size, one = op.abs(x), g.const(1, x)
+    away = op.negative(op.log(op.multiply(op.subtract(one, size), op.add(one, size))))
+    near, far = op.subtract(away, g.const(2.5, x)), op.subtract(op.sqrt(away), g.const(3, x))
+    guess = op.where(op.less(away, g.const(5, x)), _horner(g, near, _INNER), _horner(g, far, _OUTER))
+    z = op.multiply(guess, size)
+    rest = op.subtract(one, size)
+    for _ in range(2 if node.dtype == "float64" else 1):
+        tail = op.multiply(op.exp(op.negative(op.multiply(z, z))), g.const(2 / math.sqrt(math.pi), x))
+        middle = op.subtract(op.erf(z), size)
+        over = op.subtract(rest, erfc(g, node, z))
+        step = op.divide(op.where(op.less(size, g.const(0.5, x)), middle, over), tail)
+        z = op.subtract(z, op.divide(step, op.add(one, op.multiply(z, step))))
+    z = op.where(op.equal(size, one), g.const(math.inf, x), op.where(op.greater(size, one), g.const(math.nan, x), z))
+    return op.where(op.less(x, g.const(0, x)), op.negative(z), op.where(op.equal(size, g.const(0, x)), x, z))
+
+
+def _horner(g: TorchGraph, x: Expr, coefficients: Sequence[float]) -> Expr:
+    out: Expr = g.const(coefficients[0], x)
+    for c in coefficients[1:]:
+        out = op.add(op.multiply(out, x), g.const(c, x))
+    return out
 
 
 @converts("exp2")
