@@ -39,12 +39,12 @@ class Case:
 
 @family("lengths", "operators over open extents: one compiled form for all lengths, and the interpreter")
 class Lengths:
-    """Cases of operators whose arguments are all drawn."""
+    """Cases of operators; arguments that a sample has as arrays are drawn up to their largest number."""
 
     def case(self, draw: Choices) -> Case:
         name = draw.choice(NAMES)
         sample = draw.choice(OPERATORS[name].definition.samples())
-        known = sorted({n for _, a in tensors(sample.args) if isinstance(a, TensorType) for n in a.concrete_shape})
+        known = sorted({n for _, a in tensors(sample.args) for n in typed(a).concrete_shape})
         count = min(len(known), 1 + draw.randrange(2))
         opened = tuple(draw.sample(known, count)) if known else ()
         lengths = tuple(tuple(draw.choice(LENGTHS) for _ in opened) for _ in range(4))
@@ -52,7 +52,7 @@ class Lengths:
 
     def run(self, case: Case) -> str:
         drawn = [a for _, a in tensors(case.sample.args)]
-        if not case.opened or not all(isinstance(a, TensorType) for a in drawn):
+        if not case.opened:
             return "nothing to open"
         names = {n: SizeVar(f"n{n}") for n in case.opened}
         params = [parameter(a, k, names) for k, a in enumerate(case.sample.args)]
@@ -60,7 +60,7 @@ class Lengths:
         try:
             mod = InferType()(IRModule.from_expr(relay.Function(params, call)))
             with PassContext(opt_level=3):
-                form = OpenForm(mod, CpuTarget.host(), [t.concrete_shape for t in drawn])
+                form = OpenForm(mod, CpuTarget.host(), [typed(a).concrete_shape for a in drawn])
         except RelayError:
             return "no open form"
         debug = relay.create_executor("debug", mod=mod).evaluate()
@@ -69,7 +69,7 @@ class Lengths:
 
     def compared(self, case: Case, form: OpenForm, debug: object, drawn: list, lengths: dict[int, int]) -> bool:
         rng = np.random.default_rng(case.seed)
-        arrays = [array(rng, t, lengths, case.sample.low, case.sample.high) for t in drawn]
+        arrays = [array(rng, a, lengths, case.sample.low, case.sample.high) for a in drawn]
         given = regrouped(case.sample.args, iter(arrays))
         try:
             with np.errstate(all="ignore"):
@@ -91,19 +91,31 @@ class Lengths:
         return True
 
 
+def typed(a: object) -> TensorType:
+    """The type of an argument of a sample: a type, or an array of it."""
+    return a if isinstance(a, TensorType) else TensorType(np.shape(a), np.asarray(a).dtype.name)
+
+
 def parameter(a: object, k: int, names: dict[int, SizeVar]) -> Var:
     """A parameter for an argument, with sizes in place of extents."""
     return Var(f"x{k}", opened(a, names))
 
 
 def opened(a: object, names: dict[int, SizeVar]) -> TensorType | TupleType:
-    if isinstance(a, TensorType):
-        return TensorType([names.get(int(n), n) for n in a.shape], a.dtype)
-    return TupleType([opened(part, names) for part in a])
+    if isinstance(a, (tuple, list)):
+        return TupleType([opened(part, names) for part in a])
+    t = typed(a)
+    return TensorType([names.get(int(n), n) for n in t.shape], t.dtype)
 
 
-def array(rng: np.random.Generator, t: TensorType, lengths: dict[int, int], low: float, high: float) -> np.ndarray:
+def array(rng: np.random.Generator, a: object, lengths: dict[int, int], low: float, high: float) -> np.ndarray:
+    t = typed(a)
     shape = [lengths.get(n, n) for n in t.concrete_shape]
+    if not isinstance(a, TensorType):
+        given = np.asarray(a)
+        if given.dtype.kind not in "iu" or given.size == 0 or given.max() > 1 << 30:
+            return np.resize(given, shape) if given.size else np.zeros(shape, given.dtype)
+        return rng.integers(min(int(given.min()), 0), int(given.max()) + 1, shape).astype(given.dtype)
     if t.dtype == "bool":
         return rng.integers(0, 2, shape).astype("bool")
     if t.dtype.startswith(("int", "uint")):
@@ -112,4 +124,4 @@ def array(rng: np.random.Generator, t: TensorType, lengths: dict[int, int], low:
 
 
 def regrouped(args: object, arrays: object) -> list:
-    return [next(arrays) if isinstance(a, TensorType) else tuple(regrouped(a, arrays)) for a in args]
+    return [tuple(regrouped(a, arrays)) if isinstance(a, (tuple, list)) else next(arrays) for a in args]
