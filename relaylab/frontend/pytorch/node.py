@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from relaylab.ir import AnyDim, TensorType
 from relaylab.ir.trail import is_inner
@@ -47,7 +47,7 @@ def size_of(dim: int | SymInt) -> Size:
     """The formula of a dimension."""
     if isinstance(dim, int):
         return dim
-    formula = dim.node.expr
+    formula: Size = cast(Any, dim.node.expr)  # versions of torch say differently what it is
     return int(formula) if formula.is_number else formula.expand()
 
 
