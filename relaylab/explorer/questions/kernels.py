@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from relaylab.explorer.question import HELD, Failure, Frame, question
 from relaylab.explorer.session import Session
-from relaylab.loop.schedule import FROM, PRIMITIVES
+from relaylab.loop.schedule import PRIMITIVES
 from relaylab.study.flow import control_flow
 from relaylab.study.kernels import Lines
 from relaylab.study.running import llvm_steps
@@ -69,11 +69,9 @@ def loops(session: Session, frame: Frame, name: str, steps: str) -> LoopsTried |
     function = session.story.fused(frame, name)
     if function not in session.kernels.names:
         return {"error": "no machine code was made for this node"}
-    first = steps.strip().split("\n")[0]
-    begin = first if first.split("#")[0].split()[:1] == [FROM] else ""
-    plain, tried = session.kernels.trial(function, begin), session.kernels.trial(function, steps)
+    tried = session.kernels.trial(function, steps)
     return {
-        "rows": plain_rows(plain.loops, tried.loops, MOST_LOOPS),
+        "rows": plain_rows(tried.before, tried.loops, MOST_LOOPS),
         "error_size": tried.error,
         "times": tried.microseconds,
         "known": [(p.usage, p.says) for p in PRIMITIVES.values()],
