@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
 from relaylab.cli.command import JSON, Command, json_text, say
-from relaylab.lab.options import CODE, LEVEL, PROGRAM, MagicOption
+from relaylab.lab.options import CODE, LEVEL, PROGRAM, TIMELINE, MagicOption
 
 
 def schedule_command(args: argparse.Namespace) -> int:
@@ -25,10 +26,13 @@ def schedule_command(args: argparse.Namespace) -> int:
         before, after = trial.microseconds
         found = {"kernel": trial.kernel, "loops": trial.loops, "us": after, "picked_us": before}
         found |= {"roofline": trial.share, "error": trial.error, "evaluated": trial.evaluated}
+        found |= {"timeline": [asdict(moment) for moment in trial.timeline]} if args.timeline else {}
         found |= {"before": trial.before, "llvm": trial.llvm, "asm": trial.assembly} if args.code else {}
         say(json_text(found))
     else:
         say(trial.listing if args.code else str(trial))
+        if args.timeline:
+            say(trial.history)
     return 0
 
 
@@ -45,6 +49,7 @@ COMMAND = Command(
         ),
         MagicOption("--steps", action="store_true", help="list the steps"),
         CODE,
+        TIMELINE,
         LEVEL,
         JSON,
     ),

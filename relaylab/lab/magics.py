@@ -49,6 +49,7 @@ from relaylab.lab.options import (
     SELECT,
     TARGET,
     TIME,
+    TIMELINE,
     WORTH,
     Entry,
     MagicOption,
@@ -408,7 +409,7 @@ class RelayMagics(_Shell, Magics):
         args = parse(self.relay_lesson, line)
         return self.give(args, lessons.asked(args.lesson, args.hint, args.solution, args.lang))
 
-    @takes(MODULE, KERNEL, CODE, LEVEL)
+    @takes(MODULE, KERNEL, CODE, TIMELINE, LEVEL)
     @cell_magic
     @needs_local_scope
     def relay_schedule(self, line: str, cell: str, local_ns: Namespace | None = None) -> object:
@@ -418,6 +419,8 @@ class RelayMagics(_Shell, Magics):
         trial = study.schedule(program, args.kernel or "", cell, self.level(args))
         if not args.quiet:
             scrolled.show_schedule(trial, args.code)
+        if args.timeline and not args.quiet:
+            scrolled.show(trial.history)
         self.give(args, trial)
         return None
 

@@ -102,6 +102,7 @@ OPERATORS = MagicOption(
 )
 KERNEL = MagicOption("kernel", nargs="?", help="(part of) the name of a kernel; without it the kernels are listed")
 CODE = MagicOption("--code", action="store_true", help="show the loops before and after, LLVM IR and assembly too")
+TIMELINE = MagicOption("--timeline", action="store_true", help="the time and the error after each step")
 LLVM_PASSES = MagicOption(
     "--llvm-passes",
     action="store_true",

@@ -32,7 +32,7 @@ from relaylab.study.running import (
     seeded,
     timed,
 )
-from relaylab.study.schedules import Trial, schedule, schedule_steps
+from relaylab.study.schedules import ScheduleMoment, Trial, schedule, schedule_steps
 from relaylab.study.suggest import Suggestion, Suggestions, suggestions
 from relaylab.study.sweep import DEFAULT_MEASURES, SweepCell, SweepRow, SweepTable, cells, sweep
 from relaylab.study.tuning import Tuning, TuningGain, comparison, records_table, tune
@@ -43,9 +43,9 @@ __all__ = [
     "Check", "Comparison", "CompilerComparison", "Crash", "DEFAULT_MEASURES", "Explanation", "Exploration", "Fault",
     "Finding",
     "Interval", "LESSONS", "Lesson", "LiveText", "Pipeline", "Program", "Quantity", "Recording", "Roofline", "Row",
-    "Suggestion", "Suggestions", "SweepCell", "SweepRow", "SweepTable", "TraceLine", "Trial", "Tuning", "TuningGain",
-    "WhyNot", "Worth", "Worths", "bisect", "bisect_history", "built", "cells", "check", "compare", "compare_compilers",
-    "comparison",
+    "ScheduleMoment", "Suggestion", "Suggestions", "SweepCell", "SweepRow", "SweepTable", "TraceLine", "Trial",
+    "Tuning", "TuningGain", "WhyNot", "Worth", "Worths", "bisect", "bisect_history", "built", "cells", "check",
+    "compare", "compare_compilers", "comparison",
     "compare_recordings", "control_flow", "crash_of", "describe", "difference", "errors", "exceeded", "explain",
     "explore", "interval", "leaves", "listing", "llvm_steps", "load", "needs_vm", "operator_table", "operators",
     "pass_of", "predicted", "profile", "race", "read", "record", "records_table", "relative_error", "reopen",

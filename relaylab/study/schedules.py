@@ -6,7 +6,7 @@ import ctypes
 import difflib
 import re
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,11 +31,25 @@ from relaylab.runtime.threads import num_threads
 from relaylab.study.program import Loadable, load
 from relaylab.study.running import built, seeded
 from relaylab.support.checked import checked
+from relaylab.support.errors import RelayError
 
 REPEATS = 20
 MOST_TURNS = 1 << 17  # of loops that the evaluator does one after another: some seconds
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 Build = Callable[[Schedule], GraphExecutorFactoryModule]
+
+
+@dataclass(frozen=True)
+class ScheduleMoment:
+    """A kernel after one step of a schedule: its loops, what the step changed in them, microseconds, how far the
+    program's results are from those with the picked loops; or `why` loops that are half done cannot be built."""
+
+    step: str
+    loops: str = ""
+    changes: str = ""
+    microseconds: float = 0.0
+    error: float = 0.0
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,8 +79,7 @@ class Trial:
     @property
     def changes(self) -> str:
         """The loops before and after, as a difference."""
-        sides = (text.split("\n") for text in (self.before, self.loops))
-        return "\n".join(list(difflib.unified_diff(*sides, n=1000, lineterm=""))[3:]) or self.loops
+        return _difference(self.before, self.loops)
 
     @property
     def llvm(self) -> str:
@@ -88,20 +101,52 @@ class Trial:
     @cached_property
     def error(self) -> float:
         """The largest difference of the program's results from those of the picked loops, relative to the largest."""
-        pairs = zip(*(_results(lib) for lib in (self.picked, self.scheduled)))
-        return max((relative_error(c, a) for a, c in pairs), default=0.0)
+        return _error(self.picked, self.scheduled)
 
     @cached_property
     def microseconds(self) -> tuple[float, float]:
         """The kernel's median time with the picked loops and with the schedule, measured in turn."""
-        runs: tuple[list[float], list[float]] = ([], [])
-        pairs = [(seeded(lib), spent) for lib, spent in zip((self.picked, self.scheduled), runs)]
-        for turn in range(REPEATS):
-            for module, spent in pairs if turn % 2 else pairs[::-1]:  # which is first may decide
-                calls = module.profile(repeat=1, roofline=False).calls
-                took = [c["Duration (us)"] for c in calls if c["Name"] == self.kernel]
-                spent.append(sum(t.microseconds for t in took if isinstance(t, Duration)))
-        return statistics.median(runs[0]), statistics.median(runs[1])
+        picked, own = _in_turn(self.kernel, [self.picked, self.scheduled])
+        return picked, own
+
+    @cached_property
+    def timeline(self) -> list[ScheduleMoment]:
+        """The kernel after each step, the loops that they begin with first; all measured in turn."""
+        steps, given = self.schedule.steps, self.schedule.loops
+        first = 1 if steps and steps[0].name == FROM else 0
+        made: list[tuple[str, GraphExecutorFactoryModule | RelayError]] = []
+        for k in range(first, len(steps) + 1):
+            name = str(steps[k - 1]) if k else "the loops as given" if given else "the plain loops"
+            try:
+                made.append((name, self.build(Schedule(steps[:k], given))))
+            except RelayError as error:
+                made.append((name, error))
+        times = iter(_in_turn(self.kernel, [lib for _, lib in made if not isinstance(lib, RelayError)]))
+        found, before = list[ScheduleMoment](), ""
+        for name, lib in made:
+            if isinstance(lib, RelayError):
+                found.append(ScheduleMoment(name, why=str(lib)))
+                continue
+            loops = self._loops(lib)
+            found.append(
+                ScheduleMoment(name, loops, _difference(before or loops, loops), next(times), _error(self.picked, lib))
+            )
+            before = loops
+        return found
+
+    @property
+    def history(self) -> str:
+        """The timeline as a table."""
+        rows = [f"{'us':>10}  {'error':>8}  step"]
+        for m in self.timeline:
+            numbers = f"{'':>10}  {'':>8}" if m.why else f"{m.microseconds:>10.1f}  {m.error:>8.1g}"
+            rows.append(f"{numbers}  {m.step}" + (f"  ({m.why.splitlines()[0]})" if m.why else ""))
+        return "\n".join(rows)
+
+    def bisect(self, tolerance: float = 1e-4) -> ScheduleMoment | None:
+        """The first step after which the results are others than with the picked loops; None if there is none. Steps
+        of this package are proven to keep them: this is for one's own, and for loops that were written out."""
+        return next((m for m in self.timeline if not m.why and not m.error <= tolerance), None)
 
     @property
     def share(self) -> float:
@@ -160,6 +205,28 @@ def _results(lib: GraphExecutorFactoryModule) -> list[np.ndarray]:
     module = seeded(lib)
     module.run()
     return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
+
+
+def _error(picked: GraphExecutorFactoryModule, other: GraphExecutorFactoryModule) -> float:
+    """How far the results of a program are from those with the picked loops."""
+    return max((relative_error(c, a) for a, c in zip(_results(picked), _results(other))), default=0.0)
+
+
+def _in_turn(kernel: str, libs: Sequence[GraphExecutorFactoryModule]) -> list[float]:
+    """The median time of a kernel in each program, measured in turn."""
+    runs = [(seeded(lib), list[float]()) for lib in libs]
+    for turn in range(REPEATS):
+        for module, spent in runs if turn % 2 else runs[::-1]:  # which is first may decide
+            calls = module.profile(repeat=1, roofline=False).calls
+            took = [c["Duration (us)"] for c in calls if c["Name"] == kernel]
+            spent.append(sum(t.microseconds for t in took if isinstance(t, Duration)))
+    return [statistics.median(spent) for _, spent in runs]
+
+
+def _difference(before: str, after: str) -> str:
+    """Two texts of loops as a difference, or the one that they are."""
+    lines = difflib.unified_diff(before.split("\n"), after.split("\n"), n=1000, lineterm="")
+    return "\n".join(list(lines)[3:]) or after
 
 
 def turns_of(program: LoopProgram) -> int:

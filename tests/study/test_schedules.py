@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relaylab import relay, study
 from relaylab.cli import main
+from relaylab.loop.expr import Const
+from relaylab.loop.program import Define
+from relaylab.loop.schedule import PRIMITIVES, primitive
+from relaylab.loop.schedule.tree import edited
 
 
 def product(dtype="float32", rows=6):
@@ -66,6 +71,30 @@ def test_the_command_gives_the_code_and_the_measures(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert all(word in shown for word in ("--- loops", "+", "--- llvm", "--- asm", "of the roofline"))
     with pytest.raises(SystemExit, match="^0$"):
-        main(["schedule", "mlp", "softmax", "-s", "split i1 2", "--code", "--json"])
+        main(["schedule", "mlp", "softmax", "-s", "split i1 2", "--code", "--timeline", "--json"])
     found = json.loads(capsys.readouterr().out)
+    assert [moment["step"] for moment in found["timeline"]] == ["the plain loops", "split i1 2"]
     assert found["evaluated"] < 1e-6 and found["roofline"] > 0 and found["before"] != found["loops"]
+
+
+def test_the_timeline_has_every_step_with_its_time_and_bisect_finds_the_one_that_changes_results():
+    """A step of one's own is not proven: this one starts every sum at one."""
+
+    @primitive("spoil LOOP")
+    def spoil(program, words):
+        """Every sum starts at one."""
+        starts = lambda s: (replace(s, value=Const(1.0, "float32")),) if isinstance(s, Define) else (s,)
+        return edited(program, starts)
+
+    try:
+        trial = study.schedule(product(), "dense", "split i1 7 as jo ji\nspoil k\nparallel i0")
+        timeline = trial.timeline
+    finally:
+        PRIMITIVES.remove("spoil")
+    found = [moment.step for moment in timeline]
+    assert found == ["the plain loops", "split i1 7 as jo ji", "spoil k", "parallel i0"]
+    assert all(moment.microseconds > 0 for moment in timeline) and "+" in timeline[1].changes
+    assert trial.bisect().step == "spoil k" and "= 1f" in trial.bisect().loops
+    assert [line.split()[2:] for line in trial.history.splitlines()[1:]] == [step.split() for step in found]
+    assert study.schedule(product(), "dense", "from picked\nprefetch in0 k 1").bisect() is None
+    assert [m.step for m in study.schedule(product(), "dense", "from picked").timeline] == ["from picked"]
