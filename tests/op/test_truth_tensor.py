@@ -287,3 +287,26 @@ def test_sparse_matrices_are_those_of_scipy(block):
             found = run(executor, lambda *p: relay.nn.sparse_transpose(p).astuple(), *parts)
             for got, wanted in zip(found, (want.data, want.indices, want.indptr), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    "n_fft, width, hop, normalized, onesided", [(16, 12, 3, True, True), (15, 15, 4, False, False)]
+)
+def test_transforms_of_frames_are_those_of_numpy(executor, dtype, constant, n_fft, width, hop, normalized, onesided):
+    """As products with a matrix, with the window in it or not, and of 16 bits as sums."""
+    rng = np.random.default_rng(2)
+    x, window = rng.normal(size=(2, 61)).astype(dtype), rng.uniform(size=n_fft).astype("float32")
+    frames = np.lib.stride_tricks.sliding_window_view(x[:, : 61 - (n_fft - width)], width, 1)[:, ::hop] * window[:width]
+    found = np.moveaxis(np.fft.fft(frames.astype("float64"), width), 2, 1)
+    found = np.concatenate([found, found], 1)[:, : n_fft // 2 + 1 if onesided else n_fft]
+    expected = np.stack([found.real, found.imag], -1) / (np.sqrt(n_fft) if normalized else 1)
+    make = lambda x, w: relay.stft(x, n_fft, hop, width, w, normalized, onesided)
+    if constant:
+        (got,) = run(executor, lambda x: make(x, relay.const(window)), x)
+    else:
+        (got,) = run(executor, make, x, window)
+    near = {"float32": 2e-6, "float64": 1e-14, "float16": 2e-3}[dtype]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=near * np.abs(expected).max())

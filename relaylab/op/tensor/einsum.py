@@ -8,16 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, op, sample
+from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.products import elements, exact, stored
 from relaylab.op.shapes import broadcast_dims, derive, extent, product
 from relaylab.op.tensor.create import ones
 from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
+
+MOST_TURNS = 1 << 22  # of the matrix of a transform: with more, each is computed where it is used
 
 
 def terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
@@ -149,6 +151,35 @@ class stft(Opaque):
             )
         frames = derive(lambda n: (n - self.n_fft) // self.hop_length + 1, data.shape[1])
         return TensorType((data.shape[0], self._frequencies, frames, 2), data.dtype)
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """Frames times a matrix of cosines and sines, a product as others are; None where that is too large."""
+        data, given, out = types
+        width, rows = self.win_length, 2 * self._frequencies
+        if data.dtype not in ("float32", "float64") or data.is_dynamic or given.is_dynamic or width * rows > MOST_TURNS:
+            return None
+        batch, _, frames, _ = out.concrete_shape
+        table, hop = self._turns(), self.hop_length
+        read = (frames - 1) * hop + width  # a frame may be less than what has to be there for it
+        cut = call_operator("strided_slice", inputs[0], begin=(0, 0), end=(batch, read), strides=(1, 1))
+        cut = call_operator("sliding_window", cut, axis=1, window_shape=(width,), strides=(hop,))
+        if isinstance(inputs[1], Constant):
+            table = table * inputs[1].data.numpy()[:width]
+        else:
+            window = call_operator("cast", inputs[1], dtype=data.dtype)
+            window = call_operator("strided_slice", window, begin=(0,), end=(width,), strides=(1,))
+            cut = call_operator("multiply", cut, window)
+        flat = call_operator("reshape", cut, newshape=(batch * frames, width))
+        found = call_operator("nn.dense", flat, Constant(table.reshape(rows, width).astype(data.dtype)))
+        found = call_operator("reshape", found, newshape=(batch, frames, self._frequencies, 2))
+        return call_operator("transpose", found, axes=(0, 2, 1, 3))
+
+    def _turns(self) -> np.ndarray:
+        """What an element of a frame is multiplied with: (frequencies, 2, width) of float64."""
+        turns = np.outer(np.arange(self._frequencies), np.arange(self.win_length)) % self.win_length
+        angle = turns * (2 * np.pi / self.win_length)
+        scale = 1 / math.sqrt(self.n_fft) if self.normalized else 1.0
+        return np.stack([np.cos(angle), -np.sin(angle)], axis=1) * scale
 
     @property
     def _frequencies(self) -> int:
