@@ -17,6 +17,8 @@ NaN gives NaN. Coefficients of float32's log, sin and cos: Cephes; of its tanh a
 by Eigen; of float64: minimax polynomials, by Remez' exchange. What float64 does is as in fdlibm, without branches.
 Without fused products float64 calls the C library per lane, see `relaylab.codegen.loops.scalars`, and so do sine,
 cosine and tangent of angles beyond `FAR`.
+
+Choices: docs/choices.md, Numbers.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A power is e^(y log |x|), the logarithm and its product with y being sums of two numbers. Largest error 1 ulp
 (tests/codegen/test_generic_powers.py). A remainder is exact.
+
+Choices: docs/choices.md, Numbers.
 """
 
 from __future__ import annotations

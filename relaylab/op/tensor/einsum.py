@@ -1,4 +1,7 @@
-"""Contractions written as formulas: einsum; and stft, the short-time Fourier transform."""
+"""Contractions written as formulas: einsum; and stft, the short-time Fourier transform.
+
+Choices: docs/choices.md, Numbers.
+"""
 
 from __future__ import annotations
 
