@@ -25,6 +25,20 @@ def test_the_coefficient_of_cubic_resizing_is_read_whatever_the_rest(alpha: floa
     np.testing.assert_allclose(run(imported(proto), given)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("policy", ["stretch", "not_larger"])
+def test_what_resizing_keeps_is_read_whether_sizes_or_scales_are_given(policy: str) -> None:
+    """Exporters write the policy beside scales too, where it says nothing."""
+    proto, given = node_model(
+        "Resize",
+        {"x": X, "roi": None, "scales": np.array([1, 1, 2, 1.5], "float32")},
+        constants=("scales",),
+        opset=20,
+        keep_aspect_ratio_policy=policy,
+    )
+    (wanted,) = ReferenceEvaluator(proto).run(None, given)
+    np.testing.assert_array_equal(run(imported(proto), given)[0], wanted)
+
+
 @pytest.mark.parametrize(
     ("names", "words"),
     [

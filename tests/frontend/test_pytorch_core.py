@@ -174,6 +174,13 @@ def test_as_torch(table: str, cases: list[str]) -> None:
     agree_together([TABLES[table][case] for case in cases])
 
 
+def _split(x, sizes):
+    a, b = sizes.tolist()
+    torch._check(a >= 0)
+    torch._check(b >= 0)
+    return tuple(part * 2 for part in x.split([a, b], 1))
+
+
 def _cut(x, n):
     n = n.item()
     torch._check(n >= 0)
@@ -185,6 +192,7 @@ LATE = {
     "nonzero": (torch.nonzero, B), "nonzero int": (torch.nonzero, SMALL), "masked_select": (torch.masked_select, X, B), "masked_select wide": (torch.masked_select, X[:1], B),
     "masked_select narrow": (torch.masked_select, I, B[0, 0]), "mask": (lambda x, m: x[m], X, B), "mask of rows": (lambda x, m: x[m] + 1, X, B[:, :, 0]), "mask beside": (lambda x, m: x[:, m], X, B[0, :, 0]),
     "none": (lambda x, m: x[m], X, B & ~B), "item": (lambda x: x * x.sum().item(), X), "item int": (lambda x, n: x + n.item(), X, torch.tensor(3)), "cut": (_cut, X, torch.tensor(3)),
+    "split": (_split, X, torch.tensor([1, 2])), "split none": (_split, X, torch.tensor([0, 3])),
     "interleave": (lambda x, n: x.repeat_interleave(n, 0), X, torch.tensor([2, 1])),
 }  # fmt: skip
 

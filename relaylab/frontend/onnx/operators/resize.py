@@ -62,6 +62,7 @@ def resize(
     scales, sizes = (None if v is None or g.dims(v) == (0,) else v for v in (scales, sizes))
     region = _region(g, roi, axes, g.rank(x)) if mode == "tf_crop_and_resize" else None
     if scales is not None and sizes is None:
+        _policy(node)  # means nothing then, and may be written
         factors, target = _by_scales(g, node, x, g.known(scales, "scales").tolist(), axes)
     elif sizes is None or scales is not None:
         raise _unclear(node)
@@ -70,6 +71,10 @@ def resize(
     else:
         return _to_values(g, node, x, sizes, axes, method, mode, rounding)
     return resized(g, node, x, target, factors, method, mode, rounding, region)
+
+
+def _policy(node: OnnxNode) -> str:
+    return node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
 
 
 def _unclear(node: OnnxNode) -> RelayValueError:
@@ -106,7 +111,7 @@ def _by_sizes(g: Graph, node: OnnxNode, x: Expr, sizes: list[Any], axes: list[in
         raise _unclear(node)
     shape, target = g.dims(x), list(g.dims(x))
     factors = [1.0] * len(shape)
-    policy = node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    policy = _policy(node)
     ratios = [0.0 if is_open(n) or is_open(shape[a]) else n / max(shape[a], 1) for n, a in zip(sizes, axes)]
     if policy != "stretch":
         if any(map(is_open, sizes)):
@@ -123,12 +128,7 @@ def _to_values(
 ) -> Expr:
     """Images of a size that is computed when the program runs."""
     how, direct = _manner(node, method, mode, rounding)
-    if (
-        g.rank(x) != 4
-        or axes not in ([2, 3], [0, 1, 2, 3])
-        or not direct
-        or node.get("keep_aspect_ratio_policy", "stretch") != "stretch"
-    ):
+    if g.rank(x) != 4 or axes not in ([2, 3], [0, 1, 2, 3]) or not direct or _policy(node) != "stretch":
         g.known(sizes, "sizes")  # refuses what is not known
     spatial = op.strided_slice(sizes, [len(axes) - 2], [len(axes)], [1])
     out = image.resize2d(x, spatial, **how)

@@ -111,6 +111,11 @@ def select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Operand) -> 
 def split_with_sizes(g: TorchGraph, node: AtenNode, x: Expr, sizes: Sequence[int], dim: int = 0) -> list[Expr]:
     if len(sizes) == 1:
         return [x]
+    if not all(isinstance(n, int) for n in sizes):
+        ends = [g.const(0, "int64")]
+        for n in sizes:
+            ends.append(op.add(ends[-1], g.to(n, "int64")))
+        return [cut(g, node, x, dim, *part) for part in pairwise(ends)]
     cuts = np.cumsum(sizes)[:-1]
     return list(op.split(x, [int(c) for c in cuts], axis=g.axis(dim, g.rank(x))))
 
