@@ -29,7 +29,8 @@ from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open_caches import CacheGroup, with_caches
 from relaylab.codegen.open_products import with_plain_products
 from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, readable, whole
-from relaylab.codegen.open_rules import ProcedureTypes, check_open
+from relaylab.codegen.open_rules import check_open
+from relaylab.codegen.open_types import AskedTypes
 from relaylab.codegen.operations.jobs import Job, ProcedureJob
 from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.plan import Planner, shares_for
@@ -73,7 +74,7 @@ class OpenForm:
             plain = first_order(with_plain_products(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
             final = Sequential(default_passes())(plain)
             check_open(final["main"])
-            self.procedures = ProcedureTypes(final["main"])
+            self.asked = AskedTypes(final["main"])
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]
@@ -193,7 +194,7 @@ class OpenForm:
     def _resize(self, sizes: dict[SizeVar, int], turns: Sequence[Turn]) -> None:
         """Get ready for inputs of other shapes, and caches of other room."""
         self.shapes = None
-        self.procedures.check(sizes)
+        self.asked.check(sizes)
         self._know(sizes, turns)
         values = self.sizes.values(sizes)
         if len(values) != len(self.capacities) or any(map(gt, values, self.capacities)):

@@ -1,8 +1,8 @@
 """Which operators keep what the sizes of an open program promise: kernels read no element that is not there.
 
 Two sizes with different names may be equal, or one of them 1, when a program runs. A kernel for all sizes may
-rely on what holds always: dimensions that are compared have one normal form. What a procedure relies on is what its
-type relation asks for, which is asked again with the numbers of a call.
+rely on what holds always: dimensions that are compared have one normal form. What else an operator relies on its type
+relation says, which is asked again with numbers (`open_types`).
 Choices: docs/choices.md, Running.
 """
 
@@ -11,16 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.specialize import tensors_of
-from relaylab.ir.dims import AnyDim, Dim, IntImm, SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
 from relaylab.ir.expr import Call, Function
 from relaylab.ir.op import Op, facets
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic, type_text
+from relaylab.ir.types import is_dynamic
 from relaylab.ir.visit import walk
-from relaylab.op.base import Known, OpPattern
+from relaylab.op.base import OpPattern
 from relaylab.op.shapes import product
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError
 
 Shape = Sequence[Dim]
 Rule = Callable[[Call, Sequence[Shape], Shape], bool]
@@ -29,13 +28,14 @@ Rule = Callable[[Call, Sequence[Shape], Shape], bool]
 def check_open(function: Function) -> None:
     """RelayTypeError `codegen.open-operator` for the first operator that has no kernel for these open shapes."""
     for node in walk((function.body,)):
-        if isinstance(node, Call) and isinstance(node.op, Op) and _touches_open(node) and not _holds(node, node.op):
+        if isinstance(node, Call) and isinstance(node.op, Op) and touches_open(node) and not _holds(node, node.op):
             raise RelayTypeError(
                 f"`{node.op.name}` has no kernel for the open shape {node.checked_type}", code="codegen.open-operator"
             )
 
 
-def _touches_open(call: Call) -> bool:
+def touches_open(call: Call) -> bool:
+    """Whether a size is in the types of a call's arguments or result."""
     return any(is_dynamic(t) for t in (call.checked_type, *(a.checked_type for a in call.args)))
 
 
@@ -45,7 +45,7 @@ def _holds(call: Call, op: Op) -> bool:
     if any(type(d) is AnyDim for shape in (*ins, *outs) for d in shape):
         return False
     if op.definition.is_procedure():
-        return True  # `ProcedureTypes` asks its relation
+        return True  # its relation is asked at each call
     rule = RULES.get(op.name)
     if rule is not None:
         return all(rule(call, ins, out) for out in outs)
@@ -54,53 +54,6 @@ def _holds(call: Call, op: Op) -> bool:
     if op.definition.pattern <= OpPattern.BROADCAST:
         return all(_stretched(call, ins, out) for out in outs)
     return len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
-
-
-class _Numbers(Known):
-    """The solver of a relation whose types are numbers."""
-
-    def unify(self, a: Type, b: Type) -> Type:
-        return a if a == b else self.fail(f"{type_text(a)} is not {type_text(b)}")
-
-
-class ProcedureTypes:
-    """The procedures of an open program, once for equal types: whether their relations take the sizes of a call."""
-
-    def __init__(self, function: Function):
-        calls = (c for c in walk((function.body,)) if isinstance(c, Call) and isinstance(c.op, Op) and _touches_open(c))
-        found = [(facets(c), tuple(a.checked_type for a in c.args), c.checked_type) for c in calls if _is_procedure(c)]
-        self.found = list({(repr(record), *types, out): (record, types, out) for record, types, out in found}.values())
-
-    def check(self, known: Mapping[SizeVar, int]) -> None:
-        """RelayValueError `vm.size` for sizes that one of them does not take."""
-        for record, types, out in self.found:
-            name, ins = record.op_name, [_numbered(t, known) for t in types]
-            try:
-                given = record.relation(_Numbers(), *ins)
-                refused = record.refusal(ins, [None] * len(ins))
-            except RelayError as error:
-                given, refused = None, error.message
-            if refused or given != _numbered(out, known):
-                reason = refused or f"it would give {given}"
-                raise RelayValueError(
-                    f"`{name}` does not take these sizes: {reason}",
-                    code="vm.size",
-                    help="give arrays of sizes that the operators take",
-                )
-
-
-def _numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
-    """A type of tensors with the numbers that its sizes have."""
-    if isinstance(t, TupleType):
-        return TupleType([_numbered(part, known) for part in t.fields])
-    tensor = cast(TensorType, t)
-    return TensorType(
-        [IntImm(evaluated(d, known)) if isinstance(d, SymbolicDim) else d for d in tensor.shape], tensor.dtype
-    )
-
-
-def _is_procedure(call: Call) -> bool:
-    return isinstance(call.op, Op) and call.op.definition.is_procedure()
 
 
 def _stretched(call: Call, ins: Sequence[Shape], out: Shape) -> bool:

@@ -12,6 +12,7 @@ from relaylab.ir import OPERATORS
 from relaylab.ir.dims import SizeVar
 from relaylab.op.base import call_operator
 from relaylab.op.nn.prepared.dense_uint4 import packed
+from relaylab.support.errors import RelayError
 
 RNG = np.random.default_rng(11)
 
@@ -140,3 +141,16 @@ def test_one_value_for_any_number_of_places():
         given = [RNG.permutation(9)[:count], floats(many), np.array(0.5, "float32")]
         compare(vm, given, reference("sparse_to_dense", given, output_shape=(9,)))
     assert one_form(vm)
+
+
+def test_a_size_where_a_number_is_wanted_is_asked_at_each_call():
+    """The type relation takes a size for three columns; a kernel that reads three must not get one."""
+    n = SizeVar("n")
+    x = relay.var("x", shape=(2, 2, n))
+    vm = machine(relay.Function([x], relay.image.affine_grid(x, (4, 5))), open=True)
+    given = floats(2, 2, 3)
+    compare(vm, [given], reference("image.affine_grid", [given], target_shape=(4, 5)))
+    with pytest.raises(RelayError, match="image.affine_grid") as told:
+        forms(vm).open.run([floats(2, 2, 1)])
+    assert told.value.code == "vm.size"
+    compare(vm, [given], reference("image.affine_grid", [given], target_shape=(4, 5)))

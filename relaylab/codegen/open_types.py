@@ -1,0 +1,121 @@
+"""What type relations ask of the sizes of an open program: it is asked with numbers, when a call brings them.
+
+With names for sizes a relation takes what may fit: a size where three columns are wanted, two names for what has to be
+equal. Kernels rely on it, and procedures on all that their relations say.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from relaylab.codegen.network.open_sizes import evaluated
+from relaylab.codegen.open_rules import touches_open
+from relaylab.interp.sizes import with_known_sizes
+from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim, sizes_in
+from relaylab.ir.expr import Call, Function
+from relaylab.ir.op import Op, facets
+from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type, type_text
+from relaylab.ir.visit import walk
+from relaylab.op.base import Known, Operator
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+
+PROBES = (0, 1, 2, 7)
+"""Numbers with which it is looked for relations that do not take all."""
+
+
+class _Numbers(Known):
+    """The solver of a relation whose types are numbers."""
+
+    def unify(self, a: Type, b: Type) -> Type:
+        if isinstance(a, IncompleteType) or isinstance(b, IncompleteType) or a == b:
+            return b if isinstance(a, IncompleteType) else a
+        return self.fail(f"{type_text(a)} is not {type_text(b)}")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A call of an operator over sizes."""
+
+    record: Operator
+    types: tuple[Type | None, ...]
+    out: Type | None
+
+    @property
+    def is_procedure(self) -> bool:
+        return self.record.is_procedure()
+
+    def refusal(self, known: Mapping[SizeVar, int]) -> str:
+        """Why it does not take these sizes; "" if it does, or if a dimension is negative, which others say."""
+        try:
+            types, out = [_numbered(t, known) for t in self.types], _numbered(self.out, known)
+        except _Negative:
+            return ""
+        record = cast(Operator, with_known_sizes(self.record, known))
+        try:
+            given = record.relation(_Numbers(), *types)
+            refused = record.refusal(types, [None] * len(types))
+        except RelayError as error:
+            return error.message
+        return refused or ("" if given == out or not self.is_procedure else f"it would give {given}")
+
+    def refuses_some(self) -> bool:
+        """Whether there are sizes that it does not take, as far as a few numbers tell."""
+        return any(map(self.refusal, self._probes()))
+
+    def _probes(self) -> Iterator[dict[SizeVar, int]]:
+        names = list(sizes_in([d for t in (*self.types, self.out) for d in _dims(t)]))
+        for number in PROBES:
+            yield dict.fromkeys(names, number)
+            if len(names) > 1:
+                yield {name: number + k for k, name in enumerate(names)}
+
+
+class AskedTypes:
+    """The calls of an open program that may not take all sizes, once for equal types; all procedures are among them."""
+
+    def __init__(self, function: Function):
+        calls = (c for c in walk((function.body,)) if isinstance(c, Call) and isinstance(c.op, Op) and touches_open(c))
+        every: dict[object, _Asked] = {}
+        for call in calls:
+            types = tuple(a.checked_type for a in call.args)
+            record = cast(Operator, facets(call))
+            every.setdefault((repr(record), types, call.checked_type), _Asked(record, types, call.checked_type))
+        self.found = [asked for asked in every.values() if asked.is_procedure or asked.refuses_some()]
+
+    def check(self, known: Mapping[SizeVar, int]) -> None:
+        """RelayValueError `vm.size` for sizes that one of them does not take."""
+        for asked in self.found:
+            reason = asked.refusal(known)
+            if reason:
+                raise RelayValueError(
+                    f"`{asked.record.op_name}` does not take these sizes: {reason}",
+                    code="vm.size",
+                    help="give arrays of sizes that the operators take",
+                )
+
+
+class _Negative(RelayTypeError):
+    """A dimension is below 0."""
+
+
+def _numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
+    """A type of tensors with the numbers that its sizes have."""
+    if isinstance(t, TupleType):
+        return TupleType([_numbered(part, known) for part in t.fields])
+    dims = [IntImm(evaluated(d, known)) if isinstance(d, SymbolicDim) else d for d in cast(TensorType, t).shape]
+    if any(isinstance(d, int) and d < 0 for d in dims):
+        raise _Negative("a dimension is below 0", code="vm.size")
+    return TensorType(dims, cast(TensorType, t).dtype)
+
+
+def _dims(t: Type | None) -> Iterator[Dim]:
+    """The dimensions of all tensors in a type."""
+    if isinstance(t, TupleType):
+        for part in t.fields:
+            yield from _dims(part)
+    elif isinstance(t, TensorType):
+        yield from t.shape
