@@ -233,7 +233,9 @@ class OpenForm:
             steps = [(self.planned.plan.steps[k].kernel, self.planned.jobs[k]) for k in self.sized]
             programs = {name: cast(LoopProgram, self.planned.kernels[name].program) for name, _ in steps}
             works = {name: work(program, uses_of(program), at) for name, program in programs.items()}
-            held = {job: sum(map(at, map(self._bytes, (*job.reads, *job.writes)))) for job in self.procedural}
+            held: dict[Job, int] = {
+                job: sum(map(at, map(self._bytes, (*job.reads, *job.writes)))) for job in self.procedural
+            }
             self.shares[key] = [shares_for(works[name][0], held.get(job, works[name][1])) for name, job in steps]
         self.instance.steps[self.sized, abi.STEP_SHARES] = self.shares[key]
         self.shared_for = key

@@ -240,7 +240,7 @@ class Scan(Opaque):
             if lanes == 1:  # a register: what goes through memory is waited for
                 alone = p.let(b.const(self.start, wide))
                 with p.loops(data.shape if self.axis is None else (count,)) as each:
-                    at = (as_index(ravel(each, data.shape)),) if self.axis is None else place_of(*each, as_index(0))
+                    at = (as_index(ravel(each, data.shape)),) if self.axis is None else place_of(each[0], as_index(0))
                     p.set(alone, step(alone, at, each if self.axis is None else at))
                 return
             totals = p.scratch(lanes, wide)
