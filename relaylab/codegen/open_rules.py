@@ -39,6 +39,13 @@ def touches_open(call: Call) -> bool:
     return any(is_dynamic(t) for t in (call.checked_type, *(a.checked_type for a in call.args)))
 
 
+def has_rule(call: Call) -> bool:
+    """Whether a rule here says all that a kernel of the call relies on, for all numbers that its sizes may have."""
+    definition = cast(Op, call.op).definition
+    by_shape = getattr(definition, "reshapes", False) or definition.pattern <= OpPattern.BROADCAST
+    return not definition.is_procedure() and (cast(Op, call.op).name in RULES or by_shape)
+
+
 def _holds(call: Call, op: Op) -> bool:
     ins = [t.shape for a in call.args for t in tensors_of(a.checked_type) or ()]
     outs = [t.shape for t in tensors_of(call.checked_type) or ()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from relaylab.codegen.network.open_sizes import evaluated
-from relaylab.codegen.open_rules import touches_open
+from relaylab.codegen.open_rules import has_rule, touches_open
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim, sizes_in
 from relaylab.ir.expr import Call, Function
@@ -81,6 +81,8 @@ class AskedTypes:
         calls = (c for c in walk((function.body,)) if isinstance(c, Call) and isinstance(c.op, Op) and touches_open(c))
         every: dict[object, _Asked] = {}
         for call in calls:
+            if has_rule(call):
+                continue
             types = tuple(a.checked_type for a in call.args)
             record = cast(Operator, facets(call))
             every.setdefault((repr(record), types, call.checked_type), _Asked(record, types, call.checked_type))
