@@ -11,7 +11,7 @@ _WEIGHTS = {
     "sin": 24, "cos": 24, "tan": 40, "pow": 60, "asin": 30, "acos": 30, "atan": 30, "sinh": 30, "cosh": 30,
     "asinh": 40, "acosh": 40, "atanh": 40, "floordiv": 8, "floormod": 8, "truncdiv": 8, "truncmod": 8,
 }  # fmt: skip
-_INDEX_OF_FLOAT = 4
+_INDEX_OF_FLOAT = 5  # limited at both ends, and NaN is 0
 
 
 def weight(root: ScalarExpr, shallow: bool = False) -> int:
