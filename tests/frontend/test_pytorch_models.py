@@ -105,7 +105,7 @@ def test_what_is_refused(tmp_path) -> None:
     assert refused(program(model, x), [("x", (3, 4))]).code == "import.input"
     assert refused(Wrapped(lambda a: a if a.sum() > 0 else -a), [x]).code == "import.export"
     assert refused(nn.BatchNorm1d(4).train(), [x]).code in ("import.unsupported", "import.mutation")
-    assert refused(Wrapped(lambda a: a.to(torch.complex64).abs()), [x]).code in ("import.dtype", "import.unsupported")
+    assert refused(Wrapped(lambda a: a.to(torch.complex64)), [x]).code == "import.output"
 
 
 def test_commands_take_files(tmp_path) -> None:
@@ -164,6 +164,6 @@ def test_checks_compute_nothing() -> None:
 
 def test_a_mistake_is_not_hidden_by_taking_the_program_apart_whole(monkeypatch) -> None:
     exported = program(Wrapped(torch.sin), torch.randn(3))
-    monkeypatch.setattr("relaylab.frontend.pytorch.expansion._changes", lambda node: 1 // 0)
+    monkeypatch.setattr("relaylab.frontend.pytorch.expansion.changes", lambda node: 1 // 0)
     with pytest.raises(ZeroDivisionError):
         relay.frontend.from_pytorch(exported)

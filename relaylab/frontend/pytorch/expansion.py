@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from relaylab.frontend.pytorch.table import TABLE, name_of
+from relaylab.frontend.pytorch.writes import NotByParts, WrittenViews, changes
 
 Fx = Any
 """A node, a module or an operator of torch.fx, or what it is given: torch need not be installed."""
@@ -22,9 +23,11 @@ _NO_GRAD, _AUTOCAST = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 _SAME = frozenset(("detach_.default", "lift_fresh_copy.default", "lift_fresh.default"))
 _TRACED = frozenset(("val", "tensor_meta"))
 _NEW = frozenset(
-    "batch_norm conv1d conv2d conv3d conv_transpose2d group_norm layer_norm linear matmul max_pool2d".split()  # noqa: SIM905
+    "batch_norm conv1d conv2d conv3d conv_transpose2d group_norm layer_norm linear matmul max_pool2d pad".split()  # noqa: SIM905
 )
 """Composed operators whose result is a tensor of its own; others may give their argument, and do not say so."""
+_KEEPING = frozenset("copy fill index_add index_copy index_fill index_put masked_fill masked_scatter scatter".split())  # noqa: SIM905
+"""Operators whose result has the data type of their first argument, whatever the others have."""
 _WHOLE = frozenset(
     "arange.default arange.start detach.default log_softmax.int new_ones.default new_zeros.default ones.default"  # noqa: SIM905
     " ones_like.default softmax.int split.Tensor squeeze.default squeeze.dim stack.default sum.default"
@@ -40,14 +43,10 @@ def needed(graph: Fx) -> list[Any]:
 
     kept: set[Any] = set()
     for node in reversed(graph.nodes):
-        runs = _changes(node) or isinstance(node.target, HigherOrderOperator)
+        runs = changes(node) or isinstance(node.target, HigherOrderOperator)
         if runs or node in kept or node.op in ("output", "placeholder"):
             kept.update((node, *node.all_input_nodes))
     return [n for n in graph.nodes if n in kept]
-
-
-class NotByParts(Exception):
-    """The program has to be taken apart as a whole: it changes tensors, or has parts that are programs."""
 
 
 class Expansion:
@@ -58,11 +57,13 @@ class Expansion:
         self.graph: Any = torch.fx.Graph()
         self.held: dict[str, Any] = {}
         self._traced: dict[object, Any] = {}
-        self._pure: set[Any] = set()
+        self._writes = WrittenViews(torch, self.graph, _is_new)
 
     def copy(self, module: Fx, values: dict[Any, Any], origin: Fx = None) -> Fx:
         """Copy the nodes of a module's graph behind those that are there; what it gives. `origin` is what it is of."""
         for node in needed(module.graph):
+            for given in node.all_input_nodes if origin is None else ():
+                self._writes.refresh(given, values)
             if node.op == "output":
                 return self.torch.fx.node.map_arg(node.args[0], values.__getitem__)
             if node not in values:
@@ -83,7 +84,7 @@ class Expansion:
                 return self._part(node, values)
             if node.target is operator.getitem and isinstance(whole := values[node.args[0]], (list, tuple)):
                 return whole[node.args[1]]
-            if origin is None and _changes(node) and name_of(node.target) not in _SAME:
+            if origin is None and changes(node) and name_of(node.target) not in _SAME:
                 return self._purely(node, values)
             if origin is None and not self._stays(node.target):
                 return self._expanded(node, values)
@@ -100,18 +101,20 @@ class Expansion:
         return self.known(name) or (name in TABLE and (name in _WHOLE or target not in self.table()))
 
     def _purely(self, node: Fx, values: dict[Any, Any]) -> Fx:
-        """`relu_` as `relu`, where nothing reads what it writes into but through its result."""
+        """`relu_` as `relu`, and what it has written into as a tensor that has the result in that place."""
         aten, changed = self.torch.ops.aten, node.args[0]
         word, _, overload = name_of(node.target).partition(".")
-        pure = getattr(getattr(aten, word.removesuffix("_"), None), overload, None)
+        word = word.removesuffix("_")
+        pure = getattr(getattr(aten, word, None), overload, None)
         kinds = {a.meta["val"].dtype for a in node.args if hasattr(a, "meta") and hasattr(a.meta["val"], "dtype")}
-        owned = changed in self._pure or (changed.op == "call_function" and _is_new(changed.target))
-        alone = all(u is node or (u in values and _is_new(u.target)) for u in changed.users)
-        if pure is None or not self._stays(pure) or len(kinds) != 1 or not (owned and alone):
+        if pure is None or node.kwargs or not (len(kinds) == 1 or word in _KEEPING):
             raise NotByParts
-        self._pure.add(node)
-        new = self.graph.node_copy(node, lambda n: values[n])
-        new.target = pure
+        self._writes.base(node)
+        if self._stays(pure):
+            new = self._writes.made(pure, self.torch.fx.node.map_arg(node.args, values.__getitem__), changed, node)
+        else:
+            new = self._expanded(node, values, pure)
+        self._writes.put(node, new, values)
         return new
 
     def _part(self, node: Fx, values: dict[Any, Any]) -> Fx:
@@ -126,28 +129,31 @@ class Expansion:
         args = self.torch.fx.node.map_arg(given[2:], values.__getitem__)
         return self.copy(part, dict(zip(inputs, args)))
 
-    def _expanded(self, node: Fx, values: dict[Any, Any]) -> Fx:
-        """The parts of an operator without converter; equal ones on equal types are traced once."""
-        name = name_of(node.target)
+    def _expanded(self, node: Fx, values: dict[Any, Any], pure: Fx = None) -> Fx:
+        """The parts of an operator without converter (`pure`: that writes into nothing); equal ones are traced once."""
+        target = pure or node.target
+        name = name_of(target)
         if name in _SAME:
             return values[node.args[0]]
         from torch._ops import OpOverload
         from torch.utils._pytree import tree_flatten
 
-        if not isinstance(node.target, OpOverload) or _changes(node):
+        if not isinstance(target, OpOverload) or target._schema.is_mutable:
             raise NotByParts
         flat, spec = tree_flatten((node.args, node.kwargs))
-        key = (node.target, str(spec), *map(_key, flat))
+        key = (target, str(spec), *map(_key, flat))
         if key not in self._traced:
-            self._traced[key] = self._trace(node, flat, spec)
+            self._traced[key] = self._trace(node, target, flat, spec)
         traced = self._traced[key]
         if traced is None:
-            return self.graph.node_copy(node, lambda n: values[n])
+            new = self.graph.node_copy(node, lambda n: values[n])
+            new.target = target
+            return new
         inputs = [n for n in traced.graph.nodes if n.op == "placeholder"]
         args = [values[n] for n in flat if hasattr(n, "meta")]
         return self.copy(traced, dict(zip(inputs, args)), node)
 
-    def _trace(self, node: Fx, flat: list[Any], spec: Fx) -> Fx:
+    def _trace(self, node: Fx, target: Fx, flat: list[Any], spec: Fx) -> Fx:
         """The graph of an operator's parts; None if torch leaves it whole."""
         from torch._dispatch.python import enable_python_dispatcher
         from torch._guards import detect_fake_mode
@@ -165,7 +171,7 @@ class Expansion:
             for k, v in zip(where, tensors):
                 full[k] = v
             args, more = tree_unflatten(full, spec)
-            return node.target(*args, **more)
+            return target(*args, **more)
 
         pure = self.torch.func.functionalize(run, remove="mutations_and_views")
         sizes = getattr(mode.shape_env, "replacements", {})
@@ -179,15 +185,9 @@ class Expansion:
             raise NotByParts
         calls = [n for n in needed(traced.graph) if n.op == "call_function"]
         strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE)]
-        if strange or any(_changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
+        if strange or any(changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
             raise NotByParts
-        return None if [n.target for n in calls] == [node.target] else traced
-
-
-def _changes(node: Fx) -> bool:
-    """Does a call say that it changes a tensor that it is given? Of others the parts say it: batch norm in training."""
-    schema = getattr(node.target, "_schema", None)
-    return bool(schema is not None and schema.is_mutable)
+        return None if [n.target for n in calls] == [target] else traced
 
 
 def _is_new(target: Fx) -> bool:

@@ -1,0 +1,114 @@
+"""What PyTorch models write into tensors and views of them, against torch."""
+
+from __future__ import annotations
+
+import pytest
+from pytorch_tools import agree, torch, Wrapped
+
+from relaylab.frontend.pytorch import program as programs
+
+A, B = (torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(k)) for k in (0, 1))
+
+
+def rows(a, b):
+    """Rows that are made from earlier ones, as the inverse of a triangular matrix is."""
+    x = a.clone()
+    for i in range(1, 4):
+        row = x[..., i, :i].clone()
+        x[..., i, :i] = row + (row.unsqueeze(-1) * x[..., :i, :i].clone()).sum(-2)
+    return x + torch.eye(4, 6)
+
+
+def views(a, b):
+    x = a * 2
+    v, w = x[:, 1], x.transpose(1, 2)
+    x[:, 1:3] = b[:, :2]
+    y = v + 1
+    w[:, 0].mul_(3)
+    x.unsqueeze(1)[:, 0, 2] = 7
+    return x, y, v * 2, w + 0, x.reshape(2, 24)
+
+
+def shapes(a, b):
+    x = a + 1
+    x.view(2, 24)[:, 3:9] += b.view(2, 24)[:, :6]
+    x.permute(2, 0, 1)[1].relu_()
+    return x
+
+
+def places(a, b):
+    x = torch.zeros(2, 4, 6)
+    x[:, torch.tensor([0, 2])] = b[:, :2]
+    x[a > 0] = 5
+    x[1].masked_fill_(b[1] > 0, 9.0)
+    return x
+
+
+def results(a, b):
+    x = a.clone()
+    y = x.add_(b)
+    x.mul_(2)
+    return y + x, y
+
+
+def cast(a, b):
+    c = torch.zeros(2, 4, 6, dtype=torch.int64)
+    c[:, 1] = a[:, 1].long()
+    c[0, 0] = 3
+    return c, c[0] + 1
+
+
+def kept(a, b):
+    x = a + 0
+    parts = [x[i] for i in range(2)]
+    x[0] = b[0]
+    x[:, 1:] = x[:, :-1].clone()
+    return torch.stack(parts), x
+
+
+def nested(a, b):
+    x = a + 0
+    v = x[:, 1:]
+    w = v[:, 1:]
+    w[:, 0] = b[:, 0]
+    v[:, 0] = w[:, 0] + 1
+    return x, v + 0, w + 0
+
+
+def several(a, b):
+    weights, at = (a * b).softmax(-1).topk(2)
+    weights /= weights.sum(-1, keepdim=True)
+    return weights, at
+
+
+def activations(a, b):
+    return torch.nn.functional.silu(a @ b.mT, inplace=True), torch.nn.functional.hardswish(a * 3, inplace=True)
+
+
+def unclear(a, b):
+    """A reshape may be a view: torch itself says what is written where."""
+    x = a.clone()
+    y = x.reshape(2, 24)
+    x[:, 0] = 0
+    return y + 1
+
+
+BY_PARTS = (rows, views, shapes, places, results, cast, kept, nested, several, activations)
+
+
+@pytest.mark.parametrize("function", [*BY_PARTS, unclear], ids=lambda f: f.__name__)
+def test_as_torch(function, monkeypatch: pytest.MonkeyPatch) -> None:
+    if function in BY_PARTS:  # torch does not trace the program again, which takes far longer
+        monkeypatch.setattr(programs, "_decomposed", None)
+    agree(Wrapped(function), A, B)
+
+
+def test_the_open_size_of_what_is_written_into() -> None:
+    def write(a, b):
+        x = a * 2
+        x[:, 1] = b[:, 0]
+        x.mul_(b)
+        return x
+
+    dims = {1: torch.export.Dim("length", min=2)}
+    agree(Wrapped(write), A, B, dynamic=((dims, dims),), executor="vm")
