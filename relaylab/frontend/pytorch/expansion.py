@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from relaylab.frontend.pytorch.table import TABLE, name_of
-from relaylab.frontend.pytorch.writes import NotByParts, WrittenViews, changes
+from relaylab.frontend.pytorch.writes import NotByParts, WrittenViews, changes, is_mutable
 
 Fx = Any
 """A node, a module or an operator of torch.fx, or what it is given: torch need not be installed."""
@@ -138,7 +138,7 @@ class Expansion:
         from torch._ops import OpOverload
         from torch.utils._pytree import tree_flatten
 
-        if not isinstance(target, OpOverload) or target._schema.is_mutable:
+        if not isinstance(target, OpOverload) or is_mutable(target):
             raise NotByParts
         flat, spec = tree_flatten((node.args, node.kwargs))
         key = (target, str(spec), *map(_key, flat))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from relaylab.frontend.pytorch.table import name_of
@@ -31,7 +32,12 @@ class NotByParts(Exception):
 
 def changes(node: Fx) -> bool:
     """Does a call say that it changes a tensor that it is given? Of others the parts say it: batch norm in training."""
-    schema = getattr(node.target, "_schema", None)
+    return is_mutable(node.target)
+
+
+def is_mutable(target: Fx) -> bool:
+    """Does an operator change what it is given?"""
+    schema = getattr(target, "_schema", None)
     return bool(schema is not None and schema.is_mutable)
 
 
@@ -41,7 +47,7 @@ class WrittenViews:
     `is_new` tells whether an operator's result shares no memory with another tensor.
     """
 
-    def __init__(self, torch: Any, graph: Fx, is_new: Callable[[Fx], bool]):  # noqa: ANN401
+    def __init__(self, torch: ModuleType, graph: Fx, is_new: Callable[[Fx], bool]):
         self.torch, self.graph, self.is_new = torch, graph, is_new
         self._base: dict[Fx, Fx] = {}
         self._state: dict[Fx, int] = {}
@@ -64,9 +70,8 @@ class WrittenViews:
         if top.op != "call_function" or top.target is not operator.getitem:
             return top.op == "call_function" and self.is_new(top.target)
         schema = getattr(top.args[0].target, "_schema", None)
-        shared = schema is None or any(r.alias_info is not None for r in schema.returns)
         names = [n for n in top.args[0].users if n.args[1:] == top.args[1:]]
-        return not shared and schema.name in _SEVERAL and len(names) == 1
+        return schema is not None and schema.name in _SEVERAL and len(names) == 1
 
     def _find_views(self, top: Fx) -> None:
         """Note all that show the memory of a tensor; what perhaps shows it must come after the last write."""
