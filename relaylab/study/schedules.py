@@ -251,6 +251,7 @@ def _apart(program: LoopProgram, kernel: Kernel) -> float:
     run(program, memory)
     text = module_text([kernel], attributes=target.attributes)
     library = linker().link(tuple(compile_objects([text], target, 1)), {kernel.name})
+    assert isinstance(kernel.scratch, int), "a program without open sizes"
     held = {"scratch": aligned(max(1, kernel.scratch)), **given}
     bases = (ctypes.c_void_p * len(kernel.operands))(*(held[role].ctypes.data for role in kernel.operands))
     FUNCTION(library[kernel.name])(bases, 0, kernel.items, 0)

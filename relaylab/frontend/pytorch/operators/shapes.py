@@ -112,7 +112,7 @@ def split_with_sizes(g: TorchGraph, node: AtenNode, x: Expr, sizes: Sequence[int
     if len(sizes) == 1:
         return [x]
     if not all(isinstance(n, int) for n in sizes):
-        ends: list[Expr] = [g.const(0, "int64")]
+        ends = list[Expr]([g.const(0, "int64")])
         for n in sizes:
             ends.append(op.add(ends[-1], g.to(n, "int64")))
         return [cut(g, node, x, dim, *part) for part in pairwise(ends)]
