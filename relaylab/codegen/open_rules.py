@@ -98,6 +98,19 @@ def _along_numbers(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     return not any(isinstance(d, SymbolicDim) for shape in ins[1:] for d in shape)
 
 
+def _gathered(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """Places along one axis; along the others each is where it is."""
+    data, places = ins
+    axis = cast(int, facets(call).axis) % len(data)
+    return all(a == c for k, (a, c) in enumerate(zip(data, places)) if k != axis)
+
+
+def _places(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """As many coordinates as are known, for members of one batch."""
+    (data, places), batch = ins, int(getattr(facets(call), "batch_dims", 0) or 0)
+    return not isinstance(places[0], SymbolicDim) and [*data[:batch]] == [*places[1 : 1 + batch]]
+
+
 def _any(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     return True
 
@@ -107,6 +120,7 @@ RULES: Mapping[str, Rule] = {
     "stack": lambda call, ins, out: all(shape == ins[0] for shape in ins),
     "split": lambda call, ins, out: not isinstance(ins[0][cast(int, facets(call).axis) % len(out)], SymbolicDim),
     "take": lambda call, ins, out: not getattr(facets(call), "batch_dims", 0),
+    "gather": _gathered, "gather_nd": _places,
     "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
     "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,

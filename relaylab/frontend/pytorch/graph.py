@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -10,7 +11,9 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.pytorch.node import AtenNode, Size
-from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir import AnyDim, Constant, Expr, IntImm, SizeVar
+from relaylab.ir.dims import Dim, SymbolicDim
+from relaylab.support.errors import RelayError
 
 Operand = Expr | bool | int | float
 """A tensor or a number."""
@@ -22,6 +25,51 @@ class TorchGraph(Graph):
     """Types, values, and torch's conversions; sizes that are not known are expressions of type int64."""
 
     remedy = "export the model with that size fixed, or give its number in input_infos"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: dict[str, int | SymbolicDim] = {}
+        """The open dimensions of inputs by torch's names, and the numbers that are given for them."""
+
+    def named(self, formula: Size, given: Dim) -> int | AnyDim:
+        """A dimension of an input: a number, which may be `given`, a size with torch's name, or `Any`."""
+        if isinstance(formula, int):
+            return IntImm(formula)
+        if not formula.is_Symbol:
+            return given
+        found = given if isinstance(given, (int, SymbolicDim)) else SizeVar(str(formula))
+        known = self.open.setdefault(str(formula), found)
+        return found if isinstance(found, int) else known
+
+    def dim(self, formula: Size) -> int | SymbolicDim | None:
+        """A formula of torch as a number or an expression of the inputs' open sizes; None if it is none."""
+        if isinstance(formula, int):
+            return formula
+        found: dict[Any, Any] = {}
+        for part in _parts_first(formula):
+            below = [found[a] for a in part.args]
+            if part.is_Integer:
+                found[part] = int(part)
+            elif part.is_Symbol:
+                found[part] = self.open.get(str(part))
+            elif None in below:
+                found[part] = None
+            else:
+                found[part] = _of_dims(type(part).__name__, below)
+        return found[formula]
+
+    def follow(self, x: Expr, formula: Size) -> Expr:
+        """The same scalar, with what it is as an expression of open sizes noted."""
+        known = self.dim(formula)
+        if isinstance(known, SymbolicDim):
+            self.symbols[x] = np.array(known, object)
+        return x
+
+    def known_dim(self, x: object) -> int | SymbolicDim | None:
+        """A number, or a scalar that is an expression of open sizes; None for any other."""
+        if isinstance(x, Expr):
+            return self.symbols[x].item() if x in self.symbols else None
+        return x if isinstance(x, int) else None
 
     def to(self, x: Operand, dtype: str) -> Expr:
         """A tensor or a number in a data type; what is not zero is true."""
@@ -36,7 +84,10 @@ class TorchGraph(Graph):
         found = self.dims(x)[axis]
         if not isinstance(found, AnyDim):
             return found
-        return op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
+        out = op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
+        if isinstance(found, SymbolicDim):
+            self.symbols[out] = np.array(found, object)
+        return out
 
     def all_sizes(self, x: Expr) -> list[int | Expr]:
         """The extents of all axes."""
@@ -53,16 +104,26 @@ class TorchGraph(Graph):
 
     def sizes(self, sizes: Sequence[Operand]) -> tuple[int, ...]:
         """A shape: numbers, or a vector of int64 if one of them is not known, which operators take in its place."""
+        dims = [self.known_dim(s) for s in sizes]
+        if all(d is not None for d in dims):
+            return cast("tuple[int, ...]", tuple(dims))
+        return self.limits(sizes)
+
+    def limits(self, sizes: Sequence[Operand]) -> tuple[int, ...]:
+        """The same for operators that take numbers, or a vector, and no sizes with names."""
         if all(isinstance(s, int) for s in sizes):
             return tuple(int(s) for s in sizes if isinstance(s, int))
         return cast("tuple[int, ...]", op.concatenate([op.reshape(self.to(s, "int64"), (1,)) for s in sizes], axis=0))
 
     def refined(self, x: Expr, sizes: Sequence[Size]) -> Expr:
         """`x` with the dimensions that torch knows said by its type."""
-        dims = self.dims(x)
-        if not any(isinstance(d, AnyDim) and isinstance(s, int) for d, s in zip(dims, sizes)):
+        found = [self.dim(s) if hasattr(s, "args") else s for s in sizes]
+        known = [s if isinstance(s, (int, SymbolicDim)) else None for s in found]
+        wanted = lambda d, s: s is not None and (type(d) is AnyDim or isinstance(d, AnyDim) and isinstance(s, int))
+        if not any(wanted(d, s) for d, s in zip(self.dims(x), known)):
             return x
-        return op.reshape(x, [s if isinstance(s, int) and s else 0 for s in sizes])
+        # 0: as it is, whatever that is
+        return op.reshape(x, [0 if s is None or isinstance(s, int) and s == 0 else s for s in known])
 
     def reshaped(self, x: Expr, before: Sequence[Size], after: Sequence[Size], target: Sequence[Any]) -> Expr:
         """`x` in a new shape: by Relay's codes where formulas tell which sizes are kept, merged or split."""
@@ -81,6 +142,34 @@ class TorchGraph(Graph):
         rank = self.rank(x)
         given = [dim] if isinstance(dim, int) else list(dim or range(rank))
         return self.axes(given, rank) if rank else []
+
+
+def _parts_first(formula: Size) -> list[Size]:
+    """A formula of sympy and all that it is made of, parts before what they are in."""
+    found: list[Size] = []
+    stack = [formula]
+    while stack:
+        part = stack.pop()
+        found.append(part)
+        stack += part.args
+    return found[::-1]
+
+
+def _of_dims(kind: str, args: Sequence[Size]) -> Size:
+    """A function of sympy or torch of dimensions; None for those that dimensions have not."""
+    try:
+        match kind:
+            case "Add":
+                return sum(args[1:], args[0])
+            case "Mul":
+                return math.prod(args[1:], start=args[0])
+            case "Pow" if isinstance(args[1], int) and 0 < args[1] <= 4:
+                return math.prod([args[0]] * (args[1] - 1), start=args[0])
+            case "FloorDiv" | "CleanDiv" if isinstance(args[1], int) and args[1] > 0:
+                return args[0] // args[1]
+    except RelayError:
+        pass
+    return None
 
 
 def _codes(before: list[Size], after: list[Size]) -> list[int] | None:

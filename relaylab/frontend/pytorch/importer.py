@@ -15,7 +15,7 @@ import numpy as np
 
 from relaylab.frontend.pytorch.expansion import Expansion, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
-from relaylab.frontend.pytorch.node import AtenNode, part_dtype, type_of
+from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
 from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
@@ -23,7 +23,7 @@ from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayValueError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import SymInt, Tensor
     from torch.export import ExportedProgram
     from torch.fx import Node
 
@@ -79,7 +79,7 @@ class TorchImporter:
                 value = node.meta.get("val")
                 if hasattr(value, "shape"):
                     name = names[len(found)] if len(found) < len(names) else node.name
-                    found.append(Var(name, _agreed(name, type_of(value, f"the input `{name}`"), types[len(found) :])))
+                    found.append(Var(name, self._input(name, value, types[len(found) :])))
                     self.values[node.name] = found[-1]
                 elif value is None or isinstance(value, (bool, int, float, str)):
                     self.values[node.name] = value
@@ -95,6 +95,12 @@ class TorchImporter:
                 help=f"its inputs are {', '.join(v.name_hint for v in found)}",
             )
         return found
+
+    def _input(self, name: str, value: Tensor, given: Sequence[TensorType]) -> TensorType:
+        """The type of an input, its open dimensions under torch's names where no number is given."""
+        agreed = _agreed(name, type_of(value, f"the input `{name}`"), given)
+        dims = [self.g.named(size_of(d), known) for d, known in zip(value.shape, agreed.shape)]
+        return TensorType(dims, agreed.dtype)
 
     def outputs(self) -> list[Expr]:
         """The expressions of the program's outputs."""
@@ -171,13 +177,16 @@ class TorchImporter:
             tensor, what = cast("Tensor", meta), f"the result of {node.name}"
             found, wanted = self.g.tensor(result), type_of(tensor, what, part_dtype(tensor.dtype, what))
             if len(found.shape) == len(wanted.shape):
-                result = self.g.refined(result, [d if isinstance(d, int) else None for d in map(_known, wanted.shape)])
+                result = self.g.refined(result, [*map(size_of, tensor.shape)])
                 found = self.g.tensor(result)
             if not fits(found, wanted):
                 raise node.error(f"the result is {found}, torch says {wanted}", code="import.mismatch")
             return self.g.settle(result, node.span)
         value = self.g.value(result)
-        return self.g.settle(result, node.span) if value is None else value.item()
+        if value is not None:
+            return value.item()
+        settled = self.g.settle(result, node.span)
+        return self.g.follow(settled, size_of(cast("SymInt", meta))) if type(meta).__name__ == "SymInt" else settled
 
     def _argument(self, value: object) -> object:
         """An argument of a node: values for nodes, in lists too."""

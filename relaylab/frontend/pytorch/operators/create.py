@@ -66,4 +66,7 @@ def arange(g: TorchGraph, node: AtenNode, *given: object, dtype: object = None) 
         if count > LARGEST:
             raise node.error(f"{count} elements; {LARGEST} at most are made while a model is read", "import.shape")
         return Constant((start + step * np.arange(count)).astype(node.dtype))
-    return op.arange(*(g.to(cast(Operand, v), node.dtype) for v in (start, stop, step)), dtype=node.dtype)
+    whole = all(isinstance(v, int) or isinstance(v, Expr) and g.dtype(v) == "int64" for v in (start, stop, step))
+    dtype = "int64" if whole else node.dtype  # sizes tell how many whole numbers there are
+    found = op.arange(*(g.to(cast(Operand, v), dtype) for v in (start, stop, step)), dtype=dtype)
+    return g.to(g.refined(found, node.sizes), node.dtype)

@@ -140,7 +140,7 @@ def covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
     dims, rank = g.dims(index), g.rank(index)
     if not rank or (g.dims(source) == dims and g.is_static(index)):
         return source
-    part = op.strided_slice(source, g.sizes([0] * rank), g.sizes(g.all_sizes(index)), g.sizes([1] * rank))
+    part = op.strided_slice(source, g.limits([0] * rank), g.limits(g.all_sizes(index)), g.limits([1] * rank))
     return g.refined(part, dims)
 
 

@@ -48,8 +48,8 @@ def _resized(
     if _open(g, node, x) and g.rank(x) < 5 and (corners or all(f == int(f) for f in factors or ())):
         targets = _targets(g, x, size, factors)
         if g.rank(x) == 4:
-            return image.resize2d(x, g.sizes(targets), **how)
-        return op.squeeze(image.resize2d(op.expand_dims(x, 2), g.sizes([1, *targets]), **how), axis=[2])
+            return image.resize2d(x, g.limits(targets), **how)
+        return op.squeeze(image.resize2d(op.expand_dims(x, 2), g.limits([1, *targets]), **how), axis=[2])
     extents, target = _extents(g, node, x)
     scales = [f if factors and not corners else t / n for f, t, n in zip(factors or target, target, extents)]
     exact = all(abs(n * s - t) < 1e-6 for n, s, t in zip(extents, scales, target))

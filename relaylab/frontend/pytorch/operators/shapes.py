@@ -13,6 +13,7 @@ from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir.dims import SymbolicDim
 from relaylab.op import nn
 
 END = 2**31 - 1
@@ -84,6 +85,13 @@ def cut(
     axis = g.axis(dim, g.rank(x))
     first, last = start or 0 if not isinstance(start, Expr) else start, END if end is None else end
     extent = g.dims(x)[axis]
+    count = g.dim(node.sizes[axis]) if node.name.startswith("slice") else None  # others cut before they go on
+    if step == 1 and count is not None and count == extent:
+        return x
+    if step == 1 and count is not None and (isinstance(extent, SymbolicDim) or isinstance(last, Expr)):
+        places = _cut_places(g, x, axis, first, last, count)
+        if places is not None:
+            return op.take(x, g.refined(places, [count]), axis=axis)
     if isinstance(first, Expr) or isinstance(last, Expr):
         begin, stop = (op.reshape(g.to(v, "int64"), (1,)) for v in (first, last))
         return op.strided_slice(x, begin, stop, Constant(np.array([step], "int64")), axes=[axis])
@@ -94,6 +102,22 @@ def cut(
     if (low, high, step) == (0, extent, 1):
         return x
     return op.strided_slice(x, [low], [max(high, low)], [step], axes=[axis])
+
+
+def _cut_places(
+    g: TorchGraph, x: Expr, axis: int, first: Operand, last: Operand, count: int | SymbolicDim
+) -> Expr | None:
+    """The places of so many elements from `first` to `last`, where sizes with names tell; None where they do not."""
+    if not isinstance(first, int):
+        return None
+    if isinstance(count, int):
+        places = g.const(np.arange(first, first + count), "int64")
+        return op.add(places, g.to(g.size(x, axis), "int64")) if first < 0 else places
+    stop = last if isinstance(last, Expr) else g.size(x, axis)
+    end, back = g.known_dim(stop), min(int(last), 0) if not isinstance(last, Expr) else 0
+    if first < 0 or end is None or end + back != count + first:
+        return None
+    return op.arange(g.const(first, "int64"), op.add(g.to(stop, "int64"), g.const(back, "int64")), dtype="int64")
 
 
 @converts("select.int", "select_copy.int")

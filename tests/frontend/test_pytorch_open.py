@@ -1,0 +1,68 @@
+"""Open dimensions of PyTorch programs: sizes with names from the import on, one compiled form for all their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen.counted_ranges import with_counted_ranges
+from relaylab.codegen.open_rules import check_open
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+CASES: dict[str, Callable] = {
+    "positions": lambda x: x + torch.arange(x.shape[1], dtype=torch.float32)[None, :, None],
+    "a slice of a table": lambda x: x + torch.ones(1, 64, 1)[:, : x.shape[1]].cumsum(1),
+    "without the first": lambda x: x[:, 1:] - x[:, :-1],
+    "the last": lambda x: x[:, -1:] * x,
+    "the first": lambda x: x[:, :1] + x,
+    "full and expand": lambda x: torch.full((x.shape[1], x.shape[1]), 2.0).expand(3, -1, -1) @ x.expand(3, -1, -1),
+    "twice as long": lambda x: torch.cat([x, x], 1).reshape(2, x.shape[1], 4),
+    "merged": lambda x: F.softmax(x.reshape(x.shape[1] * 2, 2), 0),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True)[0],
+    "gathered": lambda x: torch.gather(x, 1, torch.zeros(1, x.shape[1], 4, dtype=torch.int64)),
+}
+
+
+class Of(torch.nn.Module):
+    def __init__(self, function: Callable) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_form_for_all_lengths(name: str) -> None:
+    model, x = Of(CASES[name]), torch.randn(1, 5, 4)
+    program = torch.export.export(model, (x,), dynamic_shapes=({1: torch.export.Dim("length", min=3, max=64)},))
+    mod, params = relay.frontend.from_pytorch(program)
+    assert isinstance(mod["main"].params[0].type_annotation.shape[1], relay.SizeVar)
+    typed = relay.transform.InferType()(relay.transform.DynamicToStatic()(mod))
+    check_open(with_counted_ranges(typed)["main"])
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    for length in (5, 3, 17, 64, 17):
+        given = torch.randn(1, length, 4)
+        got = machine.invoke("main", given.numpy()).numpy()
+        np.testing.assert_allclose(got, model(given).numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_a_number_that_is_given_holds_for_every_input_with_that_size() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x, y):
+            return x.reshape(-1, 2) @ torch.ones(2, 1) + y.reshape(-1, 1)
+
+    length = torch.export.Dim("length", min=2, max=64)
+    inputs = torch.randn(6, 2), torch.randn(6)
+    program = torch.export.export(Two(), inputs, dynamic_shapes=({0: length}, {0: length}))
+    mod, _ = relay.frontend.from_pytorch(program, [("x", (8, 2)), ("y", (8,))])
+    assert [tuple(p.type_annotation.shape) for p in mod["main"].params] == [(8, 2), (8,)]
+    assert tuple(mod["main"].ret_type.shape) == (8, 1)
+    mod, _ = relay.frontend.from_pytorch(program, [("x", (relay.Any(), 2)), ("y", (relay.Any(),))])
+    first, second = (p.type_annotation.shape[0] for p in mod["main"].params)
+    assert first is second is mod["main"].ret_type.shape[0]
