@@ -101,7 +101,7 @@ def _along_numbers(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
 def _gathered(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     """Places along one axis; along the others each is where it is."""
     data, places = ins
-    axis = cast(int, facets(call).axis) % len(data)
+    axis = (cast("int | None", facets(call).axis) or 0) % len(data)
     return all(a == c for k, (a, c) in enumerate(zip(data, places)) if k != axis)
 
 

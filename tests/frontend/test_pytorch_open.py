@@ -52,6 +52,14 @@ def test_one_form_for_all_lengths(name: str) -> None:
         np.testing.assert_allclose(got, model(given).numpy(), rtol=2e-5, atol=2e-6)
 
 
+def test_a_gather_along_the_first_axis_has_an_open_form() -> None:
+    """Its attribute says nothing then."""
+    n = relay.SizeVar("n")
+    x, at = relay.var("x", shape=(7, 3)), relay.var("at", shape=(n, 3), dtype="int64")
+    mod = relay.transform.InferType()(relay.IRModule.from_expr(relay.Function([x, at], relay.gather(x, None, at))))
+    check_open(mod["main"])
+
+
 def test_a_number_that_is_given_holds_for_every_input_with_that_size() -> None:
     class Two(torch.nn.Module):
         def forward(self, x, y):
