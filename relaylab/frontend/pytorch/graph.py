@@ -42,9 +42,9 @@ class TorchGraph(Graph):
         return found if isinstance(found, int) else known
 
     def dim(self, formula: Size) -> int | SymbolicDim | None:
-        """A formula of torch as a number or an expression of the inputs' open sizes; None if it is none."""
-        if isinstance(formula, int):
-            return formula
+        """A formula of torch, or a dimension, as a number or an expression of open sizes; None if it is none."""
+        if not hasattr(formula, "args"):
+            return formula if isinstance(formula, (int, SymbolicDim)) else None
         found: dict[Any, Any] = {}
         for part in _parts_first(formula):
             below = [found[a] for a in part.args]
@@ -58,9 +58,8 @@ class TorchGraph(Graph):
                 found[part] = _of_dims(type(part).__name__, below)
         return found[formula]
 
-    def follow(self, x: Expr, formula: Size) -> Expr:
-        """The same scalar, with what it is as an expression of open sizes noted."""
-        known = self.dim(formula)
+    def follow(self, x: Expr, known: object) -> Expr:
+        """The same scalar, with what it is noted where that is an expression of open sizes."""
         if isinstance(known, SymbolicDim):
             self.symbols[x] = np.array(known, object)
         return x
@@ -84,10 +83,8 @@ class TorchGraph(Graph):
         found = self.dims(x)[axis]
         if not isinstance(found, AnyDim):
             return found
-        out = op.take(op.shape_of(x, "int64"), Constant(np.array(axis % self.rank(x), "int64")), axis=0)
-        if isinstance(found, SymbolicDim):
-            self.symbols[out] = np.array(found, object)
-        return out
+        place = Constant(np.array(axis % self.rank(x), "int64"))
+        return self.follow(op.take(op.shape_of(x, "int64"), place, axis=0), found)
 
     def all_sizes(self, x: Expr) -> list[int | Expr]:
         """The extents of all axes."""
@@ -117,13 +114,12 @@ class TorchGraph(Graph):
 
     def refined(self, x: Expr, sizes: Sequence[Size]) -> Expr:
         """`x` with the dimensions that torch knows said by its type."""
-        found = [self.dim(s) if hasattr(s, "args") else s for s in sizes]
-        known = [s if isinstance(s, (int, SymbolicDim)) else None for s in found]
+        known = [self.dim(s) for s in sizes]
         wanted = lambda d, s: s is not None and (type(d) is AnyDim or isinstance(d, AnyDim) and isinstance(s, int))
         if not any(wanted(d, s) for d, s in zip(self.dims(x), known)):
             return x
         # 0: as it is, whatever that is
-        return op.reshape(x, [0 if s is None or isinstance(s, int) and s == 0 else s for s in known])
+        return op.reshape(x, [0 if s is None else s for s in known])
 
     def reshaped(self, x: Expr, before: Sequence[Size], after: Sequence[Size], target: Sequence[Any]) -> Expr:
         """`x` in a new shape: by Relay's codes where formulas tell which sizes are kept, merged or split."""

@@ -186,7 +186,8 @@ class TorchImporter:
         if value is not None:
             return value.item()
         settled = self.g.settle(result, node.span)
-        return self.g.follow(settled, size_of(cast("SymInt", meta))) if type(meta).__name__ == "SymInt" else settled
+        known = self.g.dim(size_of(cast("SymInt", meta))) if type(meta).__name__ == "SymInt" else None
+        return self.g.follow(settled, known)
 
     def _argument(self, value: object) -> object:
         """An argument of a node: values for nodes, in lists too."""
