@@ -9,6 +9,7 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import item_bytes
@@ -86,19 +87,23 @@ class ByteTiles(Tiles):
         return ""
 
     def plan(self, problem: Problem, target: CpuTarget) -> Blocking:
-        shapes = [(_shape_cycles(problem, *shape), shape) for shape in _shapes(problem)]
-        _, (vectors, rows) = min(shapes)
+        _, (vectors, rows) = _best(problem)
         return loop_order(problem, target, vectors, (1, rows))
 
     def cycles(self, spec: Problem, target: CpuTarget) -> float:
-        cycles = min(_shape_cycles(spec, *shape) for shape in _shapes(spec))
         weights = spec.batch.extent * spec.depth * spec.columns * item_bytes(spec.dtype)
-        return overlapped(spec.batch.extent * cycles, weights, target)
+        return overlapped(spec.batch.extent * _best(spec)[0], weights, target)
 
     def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
         plan, words = self.plan(spec, target), words_of_step(spec.taps[-1].count)
         shape = f"{plan.tile[1]} rows x {plan.vectors} vectors, {words} words a step"
         return [size_of(spec), f"tiles of bytes hold the sums of {shape}", order_reason(plan)]
+
+
+@lru_cache(maxsize=1024)
+def _best(problem: Problem) -> tuple[float, tuple[int, int]]:
+    """The shape of tiles that is estimated to take the fewest cycles, and these."""
+    return min((_shape_cycles(problem, *shape), shape) for shape in _shapes(problem))
 
 
 def _shapes(problem: Problem) -> list[tuple[int, int]]:
