@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -181,8 +182,8 @@ class GraphExecutorFactoryModule(Module):
 
     @property
     def graph_json_str(self) -> str:
-        """The graph as JSON text."""
-        return self.executable.graph_json
+        """The graph as JSON text, laid out for reading."""
+        return json.dumps(json.loads(self.executable.graph_json), indent=2)
 
     graph_json = graph_json_str
 

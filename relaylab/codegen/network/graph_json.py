@@ -15,7 +15,10 @@ CPU = 1
 
 
 def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: int = 1) -> str:
-    """The text; `storage` numbers the memory of every tensor, all but constants are of one of `parts` of a batch."""
+    """The text, on one line; `storage` numbers the memory of every tensor.
+
+    All tensors but constants are those of one of `parts` of a batch.
+    """
     names: Counter[str] = Counter()
     entries = [_entry(node, names) for node in network.nodes]
     tensors = [tensor for node in network.nodes for tensor in _outputs(node)]
@@ -35,7 +38,7 @@ def graph_json(network: Network, storage: Mapping[NetworkTensor, int], parts: in
             },
             "node_row_ptr": list(accumulate((len(_outputs(node)) for node in network.nodes), initial=0)),
         },
-        indent=2,
+        separators=(",", ":"),
     )
 
 
