@@ -40,13 +40,13 @@ def test_text_of_every_rewrite(simplified):
         "- divide(%numerator, %0)\n"
         "+ %1 = rsqrt(%x);\n"
         "+ multiply(%numerator, %1)",
-        "2. two_reshapes  simplify_shapes.py:18  Two reshapes are one.\n"
+        "2. two_reshapes  simplify_shapes.py:21  Two reshapes are one.\n"
         "   x = `multiply`: Tensor[(2, 3), float32]\n"
         "  … 3 equal lines\n"
         "- %0 = reshape(%x, newshape=[3, 2]);\n"
         "- reshape(%0, newshape=[6])\n"
         "+ reshape(%x, newshape=[6])",
-        "3. two_reshapes  simplify_shapes.py:18  Two reshapes are one.\n"
+        "3. two_reshapes  simplify_shapes.py:21  Two reshapes are one.\n"
         "   x = `multiply`: Tensor[(2, 3), float32]\n"
         "  … 3 equal lines\n"
         "- %0 = reshape(%x, newshape=[6]);\n"

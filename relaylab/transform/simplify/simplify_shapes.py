@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from relaylab.ir import Call, Expr, facets, is_call_to
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
 from relaylab.op.layout import parse_layout
+from relaylab.op.shapes import product
 from relaylab.transform.engine.build import call, reshaped
 from relaylab.transform.pattern import is_op, wild
-from relaylab.transform.rewriting.rules import RuleSet, rule
+from relaylab.transform.rewriting.rules import RuleSet, Types, rule
 
 x = wild("x")
 
@@ -18,8 +21,8 @@ _reshape1 = is_op("reshape")(x) | is_op("contrib_reverse_reshape")(x)
 @rule(is_op("reshape")(_reshape1) | is_op("contrib_reverse_reshape")(_reshape1))
 def two_reshapes(root, types, x):
     """Two reshapes are one."""
-    t = types.tensor(root)
-    return None if t is None or t.is_dynamic else reshaped(x, t.shape)
+    shape = _extents(types, root)
+    return None if shape is None else reshaped(x, shape)
 
 
 _moved = (is_op("transpose")(x) | is_op("layout_transform")(x)).named("inner")
@@ -42,10 +45,80 @@ def two_transposes(root, types, x, inner):
 
 @rule(is_op("transpose")(x))
 def no_transpose(root, types, x):
-    """A transpose that leaves the axes where they are is nothing."""
+    """A transpose that moves no axis is nothing, and one that moves axes of one element only is a reshape."""
     t = types.tensor(root)
-    axes = axis_order(root, len(t.shape)) if t is not None else [1]
-    return x if axes == sorted(axes) else None
+    if t is None:
+        return None
+    axes = axis_order(root, len(t.shape))
+    if axes == sorted(axes):
+        return x
+    shape = _extents(types, root)
+    moved = [] if shape is None else [a for a, extent in zip(axes, shape) if extent != 1]
+    return reshaped(x, shape) if shape is not None and moved == sorted(moved) else None
+
+
+_between = is_op("reshape")(is_op("transpose")(x).named("first")).named("between")
+
+
+@rule(is_op("transpose")(_between))
+def undone_transpose(root, types, x, first, between):
+    """A transpose, a reshape and a transpose are one reshape, if the second transpose undoes the first."""
+    shapes = [_extents(types, e) for e in (first, between, root)]
+    parts = None if None in shapes else _common_parts(*shapes[:2])
+    if parts is None:
+        return None
+    before, after = axis_order(first, len(shapes[0])), axis_order(root, len(shapes[2]))
+    given = [part for axis in range(len(before)) for part in parts[0].get(before.index(axis), ())]
+    return reshaped(x, shapes[2]) if given == [part for axis in after for part in parts[1].get(axis, ())] else None
+
+
+@rule(is_op("nn.batch_matmul")(wild("a"), is_op("transpose")(x).named("moved")))
+def transposed_factor(root, types, a, x, moved):
+    """A product with matrices that are transposed takes them as they are."""
+    attrs = facets(root)
+    if types.tensor(x) is None or axis_order(moved, 3) != [0, 2, 1]:
+        return None
+    flags = dict(transpose_a=attrs.transpose_a, transpose_b=not attrs.transpose_b)
+    return call("nn.batch_matmul", a, x, out_dtype=attrs.out_dtype, **flags)
+
+
+def _extents(types: Types, expr: Expr) -> tuple[Dim, ...] | None:
+    """The shape of a tensor whose extents are numbers, or sizes with names."""
+    t = types.tensor(expr)
+    return None if t is None or any(type(d) is AnyDim for d in t.shape) else t.shape
+
+
+Parts = dict[int, list[int]]
+
+
+def _common_parts(source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Parts, Parts] | None:
+    """Of which axes of a finer shape the axes of a shape and those of its reshape are made; None if some are made of
+    none. Axes of one element are left out.
+    """
+    rest = [[k for k, d in enumerate(shape) if d != 1] for shape in (source, target)]
+    found: tuple[Parts, Parts] = ({}, {})
+    count = 0
+    while rest[0] and rest[1]:
+        taken = [[axes.pop(0)] for axes in rest]
+        while (sizes := [product(s[k] for k in axes) for s, axes in zip((source, target), taken)])[0] != sizes[1]:
+            short = 0 if _magnitude(sizes[0]) < _magnitude(sizes[1]) else 1
+            if not rest[short]:
+                return None
+            taken[short].append(rest[short].pop(0))
+        if min(map(len, taken)) > 1:
+            return None
+        made = list(range(count, count + max(map(len, taken))))
+        for parts, axes in zip(found, taken):
+            parts |= {axes[0]: made} if len(axes) == 1 else {k: [part] for k, part in zip(axes, made)}
+        count += len(made)
+    return None if rest[0] or rest[1] else found
+
+
+def _magnitude(size: Dim) -> tuple[int, int]:
+    """An order of sizes in which a factor comes before the product, if all sizes are large."""
+    if not isinstance(size, SymbolicDim):
+        return 0, int(size)
+    return max(map(len, size.terms)), sum(map(abs, size.terms.values()))
 
 
 def axis_order(moved: Expr, rank: int) -> list[int]:
@@ -99,4 +172,4 @@ def layout_text(axes) -> str:
     return "".join(f"{a.factor}{a.letter.lower()}" if a.factor else a.letter for a in axes)
 
 
-SHAPES = RuleSet([two_reshapes, two_transposes, no_transpose])
+SHAPES = RuleSet([two_reshapes, two_transposes, no_transpose, undone_transpose, transposed_factor])
