@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import TensorType, TupleType, Type
@@ -21,12 +22,25 @@ def examples_of(func: Function) -> Examples | None:
     All its inputs and results have them along the first axis, and element `n` of each is computed from elements `n` of
     the inputs and from constants alone. None where this does not hold, or is not seen.
     """
-    sizes = {_leading(leaf) for p in func.params for leaf in _leaves(p.checked_type)}
-    size = sizes.pop() if len(sizes) == 1 else None
-    if size is None or size < 2:
+    size = _batch(func)
+    if not isinstance(size, int) or size < 2:
         return None
     found = _Search(size)
     return Examples(size, frozenset(found.batched)) if found.holds(func) else None
+
+
+def has_open_batch(func: Function) -> bool:
+    """Whether a typed function computes each example on its own, as `examples_of` says, of a batch whose size has a
+    name: for all numbers that it may be.
+    """
+    size = _batch(func)
+    return isinstance(size, SizeVar) and _Search(size).holds(func)
+
+
+def _batch(func: Function) -> int | SizeVar | None:
+    """The extent of the first axis of all inputs."""
+    sizes = {_leading(leaf) for p in func.params for leaf in _leaves(p.checked_type)}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +55,17 @@ def _leaves(t: Type) -> Sequence[Type]:
     return t.fields if isinstance(t, TupleType) else (t,)
 
 
-def _leading(t: Type) -> int | None:
-    """The extent of the first axis of a tensor, if it is known and has one."""
+def _leading(t: Type) -> int | SizeVar | None:
+    """The extent of the first axis of a tensor, if it has one that is a number or a size with a name."""
     first = t.shape[0] if isinstance(t, TensorType) and t.shape else None
-    return first if isinstance(first, int) else None
+    return first if isinstance(first, (int, SizeVar)) else None
 
 
 @dataclass
 class _Search:
     """Looks at every call of a program once; equal calls of one kernel as one."""
 
-    size: int
+    size: int | SizeVar
     batched: set[Expr] = field(default_factory=set)
     seen: dict[tuple[Function, tuple[bool, ...]], bool] = field(default_factory=dict)
 
@@ -83,7 +97,9 @@ class _Search:
     def _call(self, call: Call) -> bool:
         held = tuple(a in self.batched for a in call.args)
         types = _leaves(call.checked_type)
-        if not any(held) or any(_leading(t) != self.size for t in types):
+        if not any(held):  # it gives all examples the same
+            return isinstance(call.op, Op) and not facets(call).stateful
+        if any(_leading(t) != self.size for t in types):
             return False
         self.batched.add(call)
         if isinstance(call.op, Function):

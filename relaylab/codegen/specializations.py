@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from relaylab.codegen.batch_form import BatchForm
 from relaylab.codegen.build import build
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
@@ -39,7 +40,7 @@ from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.transform import BindParams, InferType, PassContext
 
 LIMIT = "relay.codegen.specializations"
@@ -76,7 +77,7 @@ class Specialization:
         return None if outputs is None else _nested(self.result, iter(outputs))
 
 
-def _run_form(form: OpenForm | FlowForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+def _run_form(form: OpenForm | BatchForm | FlowForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
     """The results of a form; None for sizes that it does not take: the virtual machine says what is wrong with them."""
     try:
         return form.run(leaves)
@@ -114,7 +115,7 @@ class Specializations:
     """For which inputs there is no form, and why."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
-    open: OpenForm | FlowForm | None = None
+    open: OpenForm | BatchForm | FlowForm | None = None
     closed: str = ""
     """Why there is no form for all sizes; "" while it is not known."""
 
@@ -195,13 +196,12 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
-    def _open_form(self, shapes: Sequence[Shape]) -> OpenForm | FlowForm | None:
+    def _open_form(self, shapes: Sequence[Shape]) -> OpenForm | BatchForm | FlowForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""
         if self.open is None and not self.closed:
             try:
                 with self.context:
-                    made = FlowForm if _has_choices(self.mod) else OpenForm
-                    self.open = made(self.mod, self.target, shapes)
+                    self.open = self._for_all_sizes(shapes)
             except OutOfMemory:
                 pass  # for these sizes: others may have a form
             except RelayError as error:
@@ -209,6 +209,23 @@ class Specializations:
                     raise
                 self.closed = error.message
         return self.open
+
+    def _for_all_sizes(self, shapes: Sequence[Shape]) -> OpenForm | BatchForm | FlowForm:
+        if _has_choices(self.mod):
+            return FlowForm(self.mod, self.target, shapes)
+        try:
+            return OpenForm(self.mod, self.target, shapes)
+        except OutOfMemory:
+            raise
+        except RelayError as error:
+            if error.code.startswith("schedule"):
+                raise
+            try:
+                return BatchForm(self.mod, self.target)
+            except RelayTypeError as alone:
+                if alone.code != "codegen.no-examples":
+                    raise
+                raise error from None
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""
