@@ -141,7 +141,9 @@ class softmax(AlongAxis):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         read, top, extent = self.reader(b, i, data)
-        return b.exp(data(*i) - top) / b.sum(extent, lambda k: b.exp(read(k) - top))
+        here, total = b.exp(data(*i) - top), b.sum(extent, lambda k: b.exp(read(k) - top))
+        # One division for the row, and a rounding more; a float of 16 bits has no reciprocal of a large sum.
+        return here * (1 / total) if out.dtype in ("float32", "float64") else here / total
 
 
 @op("nn.fast_softmax", level=1, attrs_key="Softmax")
