@@ -47,6 +47,7 @@ from relaylab.codegen.loops.contexts import (
 from relaylab.codegen.loops.order import Done, EmissionStep, Way, steps_of
 from relaylab.codegen.loops.register_cells import RegisterCells
 from relaylab.codegen.loops.streams import AxisSum, Place, Stream, axes_of, place_of
+from relaylab.codegen.loops.strided import FARTHEST, strided
 from relaylab.loop.expr import INDEX, Apply, Cast, Const, Guard, Load, Local, ScalarExpr, Size, Tensor, children
 from relaylab.loop.simplify import Simplifier
 
@@ -343,11 +344,11 @@ class Emitter:
             turned = mask.lanes and self.f.shuffle(mask.lanes, mask.lanes, back)
             x = self._near(place, first, Mask(mask.scalar, turned), at)
             x = self.f.shuffle(x, x, back)
-        elif isinstance(where, Ramp) and where.step == 2 and at.width > 1 and mask.lanes is None:
-            # every second element of two vectors, the last of which is the last that is wanted
-            firsts = (where.base, self.f.add(where.base, at.width - 1))
-            low, high = (self._near(place, Ramp(first, 1), mask, at) for first in firsts)
-            x = self.f.shuffle(low, high, [2 * k + (2 * k >= at.width) for k in range(at.width)])
+        elif isinstance(where, Ramp) and 1 < where.step <= min(FARTHEST, at.width):
+            part = lambda first, lanes: self._near(
+                place, Ramp(self.f.add(where.base, first), 1), Mask(mask.scalar, lanes), at
+            )
+            x = strided(self.f, where.step, at.width, mask.lanes, part)
         else:
             pointer, positions = self._positions(place, where, at)
             wanted = mask.lanes
