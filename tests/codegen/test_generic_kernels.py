@@ -364,3 +364,57 @@ def test_of_every_nth_element_only_those_inside_are_read(isa, step, before):
     got = run_native(single(out, lower, [x]), [x], out, CpuTarget.parse(TARGETS[isa]))
     at = np.arange(count) * step - before
     np.testing.assert_array_equal(got, np.where((at >= 0) & (at < 61), x[:, at.clip(0, 60)], -1))
+
+
+
+def masked(shape: tuple[int, ...], axes: tuple[int, ...]):
+    """A tensor times the exponential of another one along some axes, whose others are 1."""
+    lower = lambda b, out, i, x, m: x(*i) * b.exp(m(*(i[a] if a in axes else 0 for a in range(len(shape)))))
+    inputs = [floats(*shape), floats(*(n if a in axes else 1 for a, n in enumerate(shape)))]
+    return OutSpec(shape, "float32"), lower, inputs
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize("shape", [(2, 6, 9, 16), (1, 64, 56, 56), (3, 5, 37), (4, 7, 1031), (300, 3), (2, 3, 2, 2048)])
+def test_what_some_axes_share_is_right(shape, isa):
+    rank = len(shape)
+    for axes in (tuple(a for a in range(rank) if bits >> a & 1) for bits in range(2**rank)):
+        out, lower, inputs = masked(shape, axes)
+        got = run_native(single(out, lower, inputs), inputs, out, CpuTarget.parse(TARGETS[isa]))
+        np.testing.assert_allclose(got, inputs[0] * np.exp(inputs[1]), rtol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((1, 64, 56, 56), (2, 3)), ((8, 3, 32, 32), (0, 2, 3)), ((40, 1024), (1,))]
+)
+def test_what_channels_share_is_computed_once(shape, axes):
+    out, lower, inputs = masked(shape, axes)
+    program = single(out, lower, inputs).program()
+    (loop,) = [nest.loop for nest in program.nests]
+    known = inputs[1].size // math.prod(a.shape[0] for a in program.scratch)  # rows that are computed, one an item
+    assert program.items % known == 0 and program.items >= 4
+    text = str(program)
+    row, channels = text.index("= exp("), text.index("for ", text.index("= exp("))
+    assert row < channels and "exp(" not in text[channels:], loop
+
+
+def test_values_over_the_same_axes_are_kept_by_one_loop():
+    inputs = [floats(16, 512), floats(512)]
+    lower = lambda b, out, i, x, m: b.max(x(*i) * b.exp(m(i[1])), b.tanh(m(i[1])))
+    program = single(OutSpec((16, 512), "float32"), lower, inputs).program()
+    lines = [line.strip() for line in str(program).splitlines()]
+    stores = [k for k, line in enumerate(lines) if line.startswith("row")]
+    assert len(stores) == 2 and stores[1] == stores[0] + 1
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+def test_windows_lie_side_by_side_in_lanes_and_guards_at_the_ends_alone(isa):
+    out, x = OutSpec((3, 200), "float32"), floats(3, 400)
+
+    def window(b, out, i, x):
+        at = lambda k: i[1] * 2 + k - 1
+        return b.rmax(4, lambda k: b.guard(b.inside(at(k), 400), lambda: x(i[0], at(k)), -9.0))
+
+    agree(out, window, [x], isa)
+    text = str(single(out, window, [x]).program())
+    assert text.count("guard(") == 2 and "in 198 vectorized" in text
