@@ -366,7 +366,6 @@ def test_of_every_nth_element_only_those_inside_are_read(isa, step, before):
     np.testing.assert_array_equal(got, np.where((at >= 0) & (at < 61), x[:, at.clip(0, 60)], -1))
 
 
-
 def masked(shape: tuple[int, ...], axes: tuple[int, ...]):
     """A tensor times the exponential of another one along some axes, whose others are 1."""
     lower = lambda b, out, i, x, m: x(*i) * b.exp(m(*(i[a] if a in axes else 0 for a in range(len(shape)))))
