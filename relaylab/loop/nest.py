@@ -118,7 +118,7 @@ def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     nodes = post_order(*region.roots)
     if vector is None or len(region.stores) > 1 or any(isinstance(n, (Reduce, Guard)) for n in nodes):
         return region
-    for load in (n for n in post_order(value) if isinstance(n, Load) and n.dtype.endswith(("32", "64"))):
+    for load in (n for n in post_order(value) if isinstance(n, Load)):
         terms = simplifier.linear(load.indices[0]).terms
         along = next((a for a in axes if terms.get(a) == 1), None)
         if along is None or along.size is not None or terms.get(vector, 0) <= 1:

@@ -51,8 +51,6 @@ from relaylab.loop.program import (
 )
 from relaylab.loop.scalar import compute_dtype
 
-SQUARE_BYTES = (4, 8)  # of elements that are transposed in registers
-
 
 def lower_program(
     program: LoopProgram, target: CpuTarget, tiles: bool = False, cost: tuple[int, int] | None = None
@@ -297,7 +295,7 @@ class _Lowering:
 
     def _rows_apart(self, load: Load, turns: Sequence[VectorContext]) -> Ramp | None:
         """Where a load begins whose lanes are apart and whose turns are neighbours; None for any other."""
-        if len(turns) < 2 or item_bytes(load.dtype) not in SQUARE_BYTES:
+        if len(turns) < 2:
             return None
         first = self._neighbours(load.indices[0], turns)
         return first if first is not None and first.step not in (0, 1) else None

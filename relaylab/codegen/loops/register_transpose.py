@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
-from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, vector
+from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, vector
 from relaylab.codegen.loops.contexts import VectorContext, first_lanes, to_storage
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.loop.expr import Tensor
 
 
-def transpose_square(f: IRFunction, rows: Sequence[Value]) -> list[Value]:
-    """The transpose of a square held as one vector per row (a power of two of them)."""
+def transpose_squares(f: IRFunction, rows: Sequence[Value], size: int) -> list[Value]:
+    """The transpose of squares side by side: a vector holds one row of each (a power of two of rows), of elements of so
+    many bytes.
+    """
     # Swapping blocks of 1, 2, 4 ... lanes between rows: n log n shuffles, where lane by lane takes n * n inserts.
-    rows, count, step = list(rows), len(rows), 1
-    while step < count:
-        keep = [lane if not lane & step else count + lane - step for lane in range(count)]
-        take = [lane + step if not lane & step else count + lane for lane in range(count)]
-        for low in (r for r in range(count) if not r & step):
-            a, b = rows[low], rows[low + step]
-            rows[low], rows[low + step] = f.shuffle(a, b, keep), f.shuffle(a, b, take)
-        step *= 2
-    return rows
+    rows, type, block = list(rows), rows[0].type, 1
+    while block < len(rows):
+        wide = size * block if size * block <= 8 else size  # blocks as lanes of their own: LLVM is done sooner
+        width, step = lanes(type) * size // wide, block * size // wide
+        kind = type if wide == size else vector(f"i{8 * wide}", width)
+        keep = [lane if not lane & step else width + lane - step for lane in range(width)]
+        take = [lane + step if not lane & step else width + lane for lane in range(width)]
+        for low in (r for r in range(len(rows)) if not r & block):
+            a, b = (f.cast("bitcast", x, kind) for x in (rows[low], rows[low + block]))
+            rows[low], rows[low + block] = f.shuffle(a, b, keep), f.shuffle(a, b, take)
+        block *= 2
+    return [f.cast("bitcast", x, type) for x in rows]
 
 
 def load_columns(
@@ -35,12 +40,22 @@ def load_columns(
     found: list[Value] = []
     for first in range(0, count, width):
         real = min(width, count - first)
-        mask = first_lanes(real, width).lanes
+        side = max(2, 1 << (real - 1).bit_length())
+        kind = vector(type, side)
+        mask = None if real == side else first_lanes(real, side).lanes
         places = [f.offset(pointer, (lane * step + first) * size) for lane in range(active)]
-        rows = [f.load(vector(type, width), place, size, mask) for place in places]
-        rows += [constant(vector(type, width), 0)] * (width - active)
-        found += transpose_square(f, rows)[:real]
+        rows = [f.load(kind, place, size, mask) for place in places]
+        rows += [constant(kind, 0)] * (width - active)
+        found += transpose_squares(f, [_joined(f, rows[k::side]) for k in range(side)], size)[:real]
     return found
+
+
+def _joined(f: IRFunction, parts: Sequence[Value]) -> Value:
+    """Vectors one after another in one; a power of two of them."""
+    while len(parts) > 1:
+        both = range(2 * lanes(parts[0].type))
+        parts = [f.shuffle(a, b, both) for a, b in zip(parts[::2], parts[1::2])]
+    return parts[0]
 
 
 def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[Value], at: VectorContext) -> None:
