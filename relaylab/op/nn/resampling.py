@@ -19,6 +19,32 @@ from relaylab.op.shapes import extent
 from relaylab.op.tensor.casts import as_dtype
 
 
+def weighted(x: Expr, axis: int, rank: int, extent: int, taps: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Expr:
+    """The sum of elements along an axis of so many, each at its places and times its weights (None: 1)."""
+    if is_call_to(x, "add"):  # what is summed is not summed again for each tap
+        x = call_operator("annotation.stop_fusion", x)
+    total: Expr | None = None
+    for index, weight in taps:
+        term = chosen(x, axis, rank, extent, index)
+        if weight is not None:
+            term = call_operator("multiply", term, Constant(weight.reshape([-1, *(1,) * (rank - 1 - axis)])))
+        total = term if total is None else call_operator("add", total, term)
+    assert total is not None
+    return total
+
+
+def chosen(x: Expr, axis: int, rank: int, extent: int, index: np.ndarray) -> Expr:
+    """The elements at places along an axis of so many: repeated or every n-th ones without a table of the places."""
+    places, times = np.arange(len(index)), len(index) // extent
+    step = int(index[1] - index[0]) if len(index) > 1 else 1
+    if times > 1 and len(index) == times * extent and np.array_equal(index, places // times):
+        return call_operator("repeat", x, repeats=times, axis=axis)
+    if step > 0 and np.array_equal(index, places * step + index[0]):
+        first, last = int(index[0]), int(index[-1]) + 1
+        return call_operator("strided_slice", x, begin=[first], end=[last], strides=[step], axes=[axis])
+    return call_operator("take", x, Constant(index.astype("int32")), axis=axis, mode="fast")
+
+
 class Resampled(Injective):
     """The spatial axes of `data` (those of `spatial` in `layout`) resampled one by one."""
 
@@ -110,17 +136,8 @@ class Resampled(Injective):
         own = sum((index == places) * (1.0 if weight is None else weight) for index, weight in taps)
         if extent == target and np.all(own == 1.0):
             return x
-        if is_call_to(x, "add"):  # what is summed is not summed again for each tap
-            x = call_operator("annotation.stop_fusion", x)
-        total: Expr | None = None
-        for index, weight in taps:
-            term = call_operator("take", x, Constant(index.astype("int32")), axis=k, mode="fast")
-            if weight is not None:
-                column = weight.astype(data.dtype).reshape([-1, *(1,) * (len(data.shape) - 1 - k)])
-                term = call_operator("multiply", term, Constant(column))
-            total = term if total is None else call_operator("add", total, term)
-        assert total is not None
-        return total
+        found = [(index, None if weight is None else weight.astype(data.dtype)) for index, weight in taps]
+        return weighted(x, k, len(data.shape), extent, found)
 
     def _cut(self, out: np.ndarray, shape: Sequence[int], at: list[int], target: list[int]) -> np.ndarray:
         """`out` with positions outside the input replaced by the value for them, if there is one."""

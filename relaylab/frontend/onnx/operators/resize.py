@@ -16,6 +16,7 @@ from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.ir.dims import SymbolicDim
 from relaylab.op import image
+from relaylab.op.nn.resampling import chosen, weighted
 from relaylab.support.errors import RelayValueError
 
 METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
@@ -23,6 +24,7 @@ MODES = (
     "half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn", "tf_crop_and_resize",
     "half_pixel_symmetric",
 )  # fmt: skip
+MOST_TAPS = 8  # of an element, up to which their sum costs less than a product with a matrix
 IMAGES = {3: image.resize1d, 4: image.resize2d, 5: image.resize3d}
 ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
@@ -199,19 +201,35 @@ def _manner(node: OnnxNode, method: str, mode: str, rounding: str) -> tuple[dict
 
 
 def along(g: Graph, x: Expr, a: int, weights: np.ndarray, beyond: np.ndarray, fill: float) -> Expr:
-    """One axis resampled; rows of a single weight only choose elements."""
+    """One axis resampled; rows of a single weight only choose elements, those of a few are sums of chosen ones."""
+    rank, dtype, extent = g.rank(x), g.dtype(x), weights.shape[1]
     if ((weights == 0) | (weights == 1)).all() and (weights.sum(1) == 1).all():
-        out = op.take(x, Constant(weights.argmax(1).astype("int32")), axis=a)
+        out = chosen(x, a, rank, extent, weights.argmax(1))
     else:
-        rank, dtype = g.rank(x), g.dtype(x)
-        order = [d for d in range(rank) if d != a] + [a]
-        wide = op.transpose(x, order) if "float" in dtype else op.cast(op.transpose(x, order), "float32")
-        out = product(g, wide, g.const(weights.T, wide))
-        out = op.transpose(out if g.dtype(out) == dtype else op.cast(out, dtype), [order.index(d) for d in range(rank)])
+        wide = x if "float" in dtype else op.cast(x, "float32")
+        few = int((weights != 0).sum(1).max()) <= MOST_TAPS and g.dtype(wide) in ("float32", "float64")
+        out = weighted(wide, a, rank, extent, _taps(weights, g.dtype(wide))) if few else _by_matrix(g, wide, a, weights)
+        out = out if g.dtype(out) == dtype else op.cast(out, dtype)
     if not beyond.any():
         return out
     mask = Constant(beyond.reshape([-1 if d == a else 1 for d in range(g.rank(x))]))
     return op.where(mask, g.const(fill, out), out)
+
+
+def _taps(weights: np.ndarray, dtype: str) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Places and weights of all rows, as many as the row with the most has: those of others weigh nothing."""
+    count = int((weights != 0).sum(1).max())
+    order = np.argsort(weights == 0, axis=1, kind="stable")[:, :count]
+    found = np.take_along_axis(weights, order, 1)
+    order = np.where(found == 0, order[:, :1], order)
+    return [(order[:, k], found[:, k].astype(dtype)) for k in range(count)]
+
+
+def _by_matrix(g: Graph, x: Expr, a: int, weights: np.ndarray) -> Expr:
+    rank = g.rank(x)
+    order = [d for d in range(rank) if d != a] + [a]
+    out = product(g, op.transpose(x, order), g.const(weights.T, x))
+    return op.transpose(out, [order.index(d) for d in range(rank)])
 
 
 @converts("GridSample", since=16)

@@ -14,8 +14,9 @@ from relaylab.frontend.onnx.operators.resize import along
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.ir import Expr
 from relaylab.op import image
+from relaylab.op.nn.resampling import chosen
 
 
 def _open(g: TorchGraph, node: AtenNode, x: Expr) -> bool:
@@ -73,7 +74,7 @@ def _nearest(
         step = np.float32(1 / factors[k]) if factors else np.float32(n) / np.float32(t)
         places = np.minimum((np.arange(t, dtype="float32") + np.float32(shift)) * step, n - 1).astype("int32")
         if n != t or not (copied or (places == np.arange(n)).all()):
-            x = op.take(x, Constant(places), axis=k + 2)
+            x = chosen(x, k + 2, g.rank(x), n, places)
     return x
 
 
