@@ -44,7 +44,7 @@ WAIVERS: dict[str, dict[str, str]] = {
         "its weight is laid out in words of bits": "nn.bit*",
         "it makes, joins, cuts or orders axes, so that the letters of a layout are lost": """
             broadcast_to broadcast_to_like collapse_sum_* contrib_reverse_reshape expand_dims nn.batch_flatten reshape
-            reshape_like reverse_sequence sliding_window stack tile repeat reverse""",
+            reshape_like reverse_sequence sliding_window stack tile reverse""",
         "its tensors are no images: matrices, vectors, boxes, numbers": """
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
@@ -62,7 +62,7 @@ WAIVERS: dict[str, dict[str, str]] = {
             adv_index gather gather_nd image.crop_and_resize image.dilation2d image.grid_sample
             nn.batch_to_space_nd nn.depth_to_space nn.dilate nn.mirror_pad
             nn.space_to_batch_nd nn.space_to_depth reinterpret scatter scatter_add scatter_nd sequence_mask
-            strided_set take variance""",
+            strided_set variance""",
     },
     "macs": {
         "a few operations per element": "@ELEMWISE @BROADCAST",

@@ -176,6 +176,14 @@ def along_axis(site: Site) -> LayoutPlan | None:
     return _same(site, count, site.attrs.replace(axis=moved_axis(site.attrs.axis, pair)))
 
 
+def taken(site: Site) -> LayoutPlan | None:
+    """Places in one row along an axis that moves with the layout."""
+    pair, axis = site.given[0], site.attrs.axis
+    if pair is None or axis is None or site.rank(1) != 1 or _splits(pair, axis):
+        return None
+    return LayoutPlan((pair, None), (pair,), site.attrs.replace(axis=moved_axis(axis, pair)))
+
+
 def _splits(pair: Pair, axis: int, whole: bool = True) -> bool:
     """Whether the old layout is no plain one, or (if the axis must stay whole) the new one splits this axis."""
     old, new = parse_layout(pair[0]), parse_layout(pair[1])
@@ -331,7 +339,8 @@ def _splits_only(letter: str, layout: Layout) -> bool:
 
 RULES: dict[str, LayoutRule] = {
     **dict.fromkeys(("sum", "mean", "max", "min", "prod", "all", "any", "argmax", "argmin"), reduce),
-    **dict.fromkeys(("concatenate", "split", "topk", "cumsum", "cumprod"), along_axis),
+    **dict.fromkeys(("concatenate", "split", "topk", "cumsum", "cumprod", "repeat"), along_axis),
+    "take": taken,
     "nn.lrn": along_axis,
     **dict.fromkeys(("nn.batch_norm", "nn.instance_norm", "nn.layer_norm", "nn.prelu"), normalization),
     "where": broadcast,
