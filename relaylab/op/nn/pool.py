@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from relaylab.ir.expr import Expr
 from relaylab.ir.types import IntImm, TensorType
 from relaylab.loop.scalar import is_float, lowest
 from relaylab.op import rules
-from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
+from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout
 from relaylab.op.tensor.moments import divided, quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
 from relaylab.support.dtypes import finfo
+
+
+SEPARATE = 2.0  # how many fewer elements are compared where axes are pooled one after another
 
 
 def positions(layout: str, spatial: str) -> list[int]:
@@ -148,6 +152,36 @@ class MaxPool(Pool):
         for seen in self.taps(data, border(data.dtype.name)):
             out = seen.copy() if out is None else np.maximum(out, seen)
         return out
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """Large windows one axis after the other: of n x n elements that many are compared twice n times."""
+        (x,), (data, *_) = inputs, types
+        at = positions(self.layout, self.spatial)
+        if data.is_dynamic:
+            return None
+        shape = list(data.concrete_shape)
+        whole, parts = math.prod(size for size, _, _ in self.windows), 0.0
+        out = dict(zip(at, self.sizes([shape[k] for k in at])))
+        for k, (size, _, _) in zip(at, self.windows):
+            shape[k] = out[k]
+            parts += size * math.prod(shape) if size > 1 else 0
+        many = sum(size > 1 for size, _, _ in self.windows)
+        if many < 2 or parts * SEPARATE > whole * math.prod(shape):
+            return None
+        for axis, (size, stride, step) in enumerate(self.windows):
+            own = lambda value, others, axis=axis: tuple(value if k == axis else others for k in range(len(at)))
+            before, after = self.pads[axis]
+            x = call_operator(
+                self.op_name,
+                x,
+                pool_size=own(size, 1),
+                strides=own(stride, 1),
+                dilation=own(step, 1),
+                padding=(*own(before, 0), *own(after, 0)),
+                layout=self.layout,
+                ceil_mode=self.ceil_mode,
+            )
+        return x
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         def element(*taps: Element) -> Element:
