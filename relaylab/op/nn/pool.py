@@ -19,7 +19,6 @@ from relaylab.op.tensor.moments import divided, quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
 from relaylab.support.dtypes import finfo
 
-
 SEPARATE = 2.0  # how many fewer elements are compared where axes are pooled one after another
 
 

@@ -20,11 +20,11 @@ from relaylab.transform.layouts.layout_rewrite import rewrite_layouts
 from relaylab.transform.layouts.layout_rules import LayoutPlan, Site
 from relaylab.transform.layouts.registered import asked
 
+POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
 CPU_LAYOUTS = {
     "nn.conv2d": ["NHWC", "default"],
     "nn.conv2d_transpose": ["NHWC", "default"],
-    **dict.fromkeys(("nn.max_pool2d", "nn.avg_pool2d", "nn.global_max_pool2d", "nn.global_avg_pool2d"), ["NHWC"]),
-    **dict.fromkeys(("nn.adaptive_max_pool2d", "nn.adaptive_avg_pool2d"), ["NHWC"]),
+    **dict.fromkeys(POOLS, ["NHWC"]),
 }
 
 
@@ -32,6 +32,8 @@ def _choose(site: Site) -> LayoutPlan | None:
     """Channels last, where the layout that the program was written in has the same whole axes."""
     if not site.given or (site.given[0] is not None and not op_name(site.call).startswith("nn.conv")):
         return None  # nothing to lay out; poolings follow what comes
+    if op_name(site.call) in POOLS and not any(site.attrs.padding):
+        return None  # vectors of windows side by side, none of which reaches over an edge
     given = getattr(site.attrs, "data_layout", None) or getattr(site.attrs, "layout", None)
     if (
         not isinstance(given, str)
@@ -44,7 +46,7 @@ def _choose(site: Site) -> LayoutPlan | None:
 
 @pass_(level=3, requires=("InferType",))
 class AlterOpLayout(FunctionPass):
-    """Puts convolutions and pooling into channels-last layouts, with transforms where the program needs others.
+    """Puts convolutions and padded pooling into channels-last layouts, with transforms where the program needs others.
 
     What `register_alter_op_layout` (the attribute `FTVMAlterOpLayout` of an operator) says comes first.
     """
