@@ -210,7 +210,12 @@ class OnnxImporter:
             raise node.error("an input that it needs is left out", code="import.arity")
         if any(isinstance(v, list) and not converter.takes_sequence(k) for k, v in enumerate(ins)):
             raise node.error("a tensor is needed here, not a sequence", code="import.not-a-tensor")
-        results = outputs_of(converter.run(self.g, node, *ins))
+        try:
+            results = outputs_of(converter.run(self.g, node, *ins))
+        except RelayError as error:
+            if error.code != "import.dynamic" or not definition(*which):
+                raise
+            return self._without_known_values(node, ins, error)
         unread = node.unread(converter.unused)
         if unread:
             names = ", ".join(f"`{name}`" for name in unread)
@@ -234,6 +239,13 @@ class OnnxImporter:
             return [next(found, None) if name else None for name in node.outputs]
         finally:
             self.versions, self.inside = before
+
+    def _without_known_values(self, node: OnnxNode, ins: list[Any], refused: RelayError) -> list[Any]:
+        """The outputs of an operator whose converter has to know more, by its definition; or the converter's error."""
+        try:
+            return self._defined(node, ins)
+        except RelayError:
+            raise refused from None
 
     def _bind(self, node: OnnxNode, results: list[Any], values: dict[str, Expr]) -> None:
         for k, name in enumerate(node.outputs):

@@ -10,6 +10,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.ir import AnyDim, Call, Constant, Expr, TensorType, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
+from relaylab.support.errors import RelayValueError
 
 Turn = Callable[[Expr, list[Expr], list[Expr]], "tuple[list[Expr], list[Expr]]"]
 """From the number of a turn, what all turns share and the state to the next state and the rows of this turn."""
@@ -49,7 +50,7 @@ def open_loop(
         longer = [op.concatenate([r, old] if before else [old, r], 0) for old, r, before in pairs]
         return [op.add(at, const(1, "int64")), *kept, *new, *longer]
 
-    empty = [_empty(r) for r in rows]
+    empty = [_empty(g, r) for r in rows]
     loop = while_loop(lambda at, count, *_: op.less(at, count), variables, once)
     out = Call(loop, [const(0, "int64"), *shared, *state, *empty])
     fields: list[Expr] = [TupleGetItem(out, k + 1 + len(common)) for k in range(len(types) + len(rows))]
@@ -57,7 +58,9 @@ def open_loop(
     return fields[: len(types)], pinned
 
 
-def _empty(row: TensorType) -> Expr:
+def _empty(g: Graph, row: TensorType) -> Expr:
+    if any(type(d) is AnyDim for d in row.shape):
+        raise RelayValueError("the shapes of what a loop collects must be known", code="import.dynamic", help=g.remedy)
     if row.is_dynamic:
         return op.zeros((0, *row.shape), row.dtype)
     return Constant(np.zeros((0, *row.concrete_shape), row.dtype))

@@ -126,19 +126,26 @@ def scatter_nd(g: Graph, node: OnnxNode, x: Expr, indices: Expr, updates: Expr) 
 @converts("TensorScatter", since=24)
 def tensor_scatter(g: Graph, node: OnnxNode, past: Expr, update: Expr, where: Expr | None = None) -> Expr:
     """A piece of `past` along an axis replaced, at a place of its own for each batch."""
-    shape, size = g.shape(past), g.shape(update)
-    axis = g.axis(node.get("axis", -2), len(shape))
-    first = [0] * shape[0] if where is None else g.ints(where, "write_indices")
-    node.choice("mode", "linear", ("linear", "circular"))
-    grid = np.indices(size)
-    grid[axis] = (grid[axis] + np.array(first).reshape(-1, *[1] * (len(size) - 1))) % shape[axis]
-    return op.scatter_nd(past, Constant(grid.astype("int64")), update, "update")
+    rank, extent = g.rank(past), extent_of(g, past, axis := g.axis(node.get("axis", -2), g.rank(past)))
+    circular = node.choice("mode", "linear", ("linear", "circular")) == "circular"
+    count = extent_of(g, update, axis)
+    if isinstance(count, int):
+        places: Expr = Constant(np.arange(count))
+    else:
+        places = op.arange(g.const(0, "int64"), count, g.const(1, "int64"), dtype="int64")
+    places = op.reshape(places, [-1 if a == axis else 1 for a in range(rank)])
+    if where is not None:
+        places = op.add(places, op.reshape(same(g, where, "int64"), [-1, *[1] * (rank - 1)]))
+    if circular:
+        places = op.floor_mod(places, g.const(extent, "int64") if isinstance(extent, int) else extent)
+    return op.scatter(past, op.broadcast_to_like(places, update), update, axis)
 
 
 @converts("OneHot", since=9)
 def one_hot(g: Graph, node: OnnxNode, indices: Expr, depth: Expr, values: Expr) -> Expr:
     """Indices outside of the depth have no hot place."""
-    extent = g.ints(depth, "depth")[0]
+    known = g.value(depth)
+    extent = int(known.reshape(())) if known is not None else op.reshape(same(g, depth, "int64"), ())
     dtype, axis = g.dtype(values), node.get("axis", -1)
     axis = g.axis(axis, g.rank(indices) + 1)
     places = counted(g, same(g, indices, "int64"), extent)

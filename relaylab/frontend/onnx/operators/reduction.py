@@ -90,7 +90,8 @@ def arg_extremum(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 @converts("CumSum", since=11)
 @converts("CumProd", since=26)
 def running(g: Graph, node: OnnxNode, x: Expr, axis: Expr) -> Expr:
-    along = g.axis(g.ints(axis, "axis")[0], g.rank(x))
+    only = g.rank(x) == 1 and g.value(axis) is None  # which it has to be
+    along = 0 if only else g.axis(g.ints(axis, "axis")[0], g.rank(x))
     backwards = node.get("reverse", 0)
     x = op.reverse(x, along) if backwards else x
     build = op.cumsum if node.op_type == "CumSum" else op.cumprod

@@ -11,6 +11,8 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.arithmetic import same
+from relaylab.frontend.onnx.operators.slices import FARTHEST
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, TupleWrapper, const
 from relaylab.op import nn
@@ -116,13 +118,17 @@ def split_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr | TupleWrapper:
 
 
 @converts("Split", since=13)
-def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> Expr | TupleWrapper:
-    return _pieces(g, node, x, None if sizes is None else g.ints(sizes, "split"))
+def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> Expr | TupleWrapper | list[Expr]:
+    if sizes is None or g.value(sizes) is not None:
+        return _pieces(g, node, x, None if sizes is None else g.ints(sizes, "split"))
+    return _pieces_by_values(g, node, x, sizes)
 
 
-def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr | TupleWrapper:
+def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr | TupleWrapper | list[Expr]:
     axis = g.axis(node.get("axis", 0), g.rank(x))
     extent, count = g.dims(x)[axis], node.get("num_outputs", len(node.outputs))
+    if is_open(extent) and sizes is None and node.version >= 18 and count > 1:
+        return _pieces_by_values(g, node, x, _even_sizes(g, x, axis, count))
     if is_open(extent):
         return _open_pieces(g, node, x, axis, sizes)
     if sizes is None:
@@ -137,6 +143,24 @@ def _pieces(g: Graph, node: OnnxNode, x: Expr, sizes: list[int] | None) -> Expr 
     return op.split(x, np.cumsum(sizes)[:-1].tolist(), axis)
 
 
+def _pieces_by_values(g: Graph, node: OnnxNode, x: Expr, sizes: Expr) -> list[Expr]:
+    """Pieces of sizes that are computed when the program runs, which refuses sizes that do not make the whole."""
+    axis, count = g.axis(node.get("axis", 0), g.rank(x)), len(node.outputs)
+    if g.dims(sizes) != (count,):
+        g.ints(sizes, "split")  # refuses what is not known
+    sizes = op.maximum(same(g, sizes, "int64"), const(0, "int64"))
+    begins = op.cumsum(sizes, 0, exclusive=True)
+    ends = op.concatenate([op.strided_slice(begins, [1], [count], [1]), g.const([FARTHEST], "int64")], 0)
+    at = lambda places, k: op.strided_slice(places, [k], [k + 1], [1])
+    own, one = op.shape_of(x, "int64"), Constant(np.ones(1, "int64"))
+    found = []
+    for k in range(count):
+        whole = op.concatenate([at(sizes, k) if a == axis else at(own, a) for a in range(g.rank(x))], 0)
+        piece = op.strided_slice(x, at(begins, k), at(ends, k), one, axes=[axis])
+        found.append(op.reshape(piece, whole, allowzero=True))
+    return found
+
+
 def _open_pieces(g: Graph, node: OnnxNode, x: Expr, axis: int, sizes: list[Any] | None) -> TupleWrapper | Expr:
     """Pieces of an open extent: of given sizes, or equal ones, which the extent must have at run time."""
     if len(node.outputs) == 1:
@@ -145,6 +169,14 @@ def _open_pieces(g: Graph, node: OnnxNode, x: Expr, axis: int, sizes: list[Any] 
         ends = list(accumulate(sizes))[:-1]
         return op.split(x, ends, axis)
     return op.split(x, len(node.outputs), axis)
+
+
+def _even_sizes(g: Graph, x: Expr, axis: int, count: int) -> Expr:
+    """The same sizes for an extent that is known when the program runs."""
+    extent = op.strided_slice(op.shape_of(x, "int64"), [axis], [axis + 1], [1])
+    each = op.floor_divide(op.add(extent, const(count - 1, "int64")), const(count, "int64"))
+    left = op.subtract(extent, op.multiply(each, Constant(np.arange(count))))
+    return op.maximum(op.minimum(each, left), const(0, "int64"))
 
 
 def even_sizes(extent: int, count: int, smaller: bool) -> list[int]:

@@ -1,0 +1,124 @@
+"""Values that only a call brings: sizes, places and counts which ONNX has as inputs, given when the program runs."""
+
+import numpy as np
+import pytest
+from onnx_tools import compare, evaluated, imported, model, reference, run
+
+from relaylab import relay
+from relaylab.support.errors import RelayError
+
+helper = pytest.importorskip("onnx").helper
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def ints(*values):
+    return np.array(values, "int64")
+
+
+OPERATORS = {
+    "HannWindow": (node("HannWindow", ["n"], ["y"], periodic=0), 17, {"n": np.array(6, "int64")}),
+    "CenterCropPad": (node("CenterCropPad", ["x", "to"], ["y"]), 18, {"x": floats(4, 7), "to": ints(6, 3)}),
+    "Split": (node("Split", ["x", "sizes"], ["y", "z"], axis=1), 18, {"x": floats(2, 7), "sizes": ints(5, 2)}),
+    "Split nothing": (node("Split", ["x", "sizes"], ["y", "z"]), 18, {"x": floats(3), "sizes": ints(0, 3)}),
+    "OneHot": (
+        node("OneHot", ["i", "depth", "values"], ["y"], axis=1),
+        11,
+        {"i": ints(1, -2, 9), "depth": np.array(4, "int64"), "values": floats(2)},
+    ),
+    "CumSum": (node("CumSum", ["x", "axis"], ["y"], exclusive=1), 14, {"x": floats(5), "axis": np.array(0, "int64")}),
+}
+
+
+@pytest.mark.parametrize("made", OPERATORS.values(), ids=OPERATORS)
+def test_operators_take_them_when_they_run(made):
+    one, opset, feed = made
+    proto = model([one], feed, list(one.output), opset=opset)
+    for executor in ("debug", "vm"):
+        compare(run(imported(proto), feed, executor), reference(proto, feed))
+
+
+def test_what_a_definition_cannot_do_either_is_the_converters_error():
+    feed = {"theta": floats(1, 2, 3), "size": ints(1, 1, 2, 3)}
+    with pytest.raises(RelayError, match="AffineGrid: `size` must be known when the model is loaded"):
+        imported(model([node("AffineGrid", ["theta", "size"], ["y"])], feed, ["y"], opset=20))
+
+
+def test_pieces_that_do_not_make_the_whole_are_refused():
+    proto = model([node("Split", ["x", "sizes"], ["y", "z"])], {"x": floats(7), "sizes": ints(5, 2)}, ["y", "z"])
+    for wrong in (ints(5, 1), ints(5, 3), ints(-1, 8)):
+        for executor in ("debug", "vm"):
+            with pytest.raises(RelayError):
+                run(imported(proto), {"x": floats(7), "sizes": wrong}, executor)
+
+
+@pytest.mark.parametrize("length", [7, 8, 3, 1, 0])
+def test_pieces_of_an_open_extent_may_be_uneven(length):
+    proto = model(
+        [node("Split", ["x"], list("abcd"), axis=1, num_outputs=4)],
+        {"x": floats(2, 8)},
+        list("abcd"),
+        opset=18,
+        shapes={"x": [2, "n"]},
+    )
+    for executor in ("debug", "vm"):
+        got = run(imported(proto), {"x": (x := floats(2, length))}, executor)
+        each = -(-length // 4)
+        compare(got, [x[:, k * each : (k + 1) * each] for k in range(4)])
+
+
+def written(past, update, places, axis, circular):
+    """The definition: every piece of `update` along the axis at its batch's place."""
+    out = past.copy()
+    for b, first in enumerate(places):
+        for t in range(update.shape[axis]):
+            at = (first + t) % past.shape[axis] if circular else first + t
+            to, source = np.moveaxis(out[b], axis - 1, 0), np.moveaxis(update[b], axis - 1, 0)
+            to[at] = source[t]
+    return out
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("axis", [2, 1])
+def test_a_cache_is_written_at_places_that_a_call_brings(mode, axis):
+    """TensorScatter, as decoders of opset 24 keep their caches; batch, length and room may be open."""
+    shapes = {"past": ["b", 2, "room", 4], "update": ["b", 2, "n", 4], "at": ["b"]}
+    feeds = [
+        {"past": floats(b, 2, room, 4), "update": floats(b, 2, n, 4), "at": ints(*at)}
+        for b, room, n, at in [(2, 6, 2, (0, 4)), (1, 6, 1, (5,)), (3, 5, 3, (2, 1, 0))]
+    ]
+    if axis == 1:
+        shapes = {k: [s[0], s[2], s[1], s[3]] if len(s) == 4 else s for k, s in shapes.items()}
+        feeds = [{k: a.swapaxes(1, 2) if a.ndim == 4 else a for k, a in f.items()} for f in feeds]
+    if mode == "circular":
+        feeds[0]["at"] = ints(5, 4)
+    write = node("TensorScatter", ["past", "update", "at"], ["y"], axis=axis, mode=mode)
+    opened, fixed = model([write], feeds[0], ["y"], opset=24, shapes=shapes), model([write], feeds[0], ["y"], opset=24)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(imported(opened), "llvm"))
+    for feed in feeds:
+        expected = written(feed["past"], feed["update"], feed["at"], axis, mode == "circular")
+        compare(run(imported(opened), feed), [expected])
+        compare([vm.invoke("main", **feed).numpy()], [expected])
+    assert vm.exe.specializations.open is not None, vm.exe.stats
+    compare(run(imported(fixed), feeds[0], "graph"), evaluated(fixed, feeds[0]))
+
+
+def test_a_loop_whose_rows_have_no_shape_is_refused_when_it_is_read():
+    """Its first row, of no element, could not be made when it runs."""
+    body = helper.make_graph(
+        [node("Add", ["s", "x"], ["t"]), node("Identity", ["t"], ["row"])],
+        "body",
+        [helper.make_tensor_value_info(n, 1, None) for n in "sx"],
+        [helper.make_tensor_value_info(n, 1, None) for n in ("t", "row")],
+    )
+    feed = {"first": floats(3), "xs": floats(4, 3)}
+    scan = node("Scan", ["first", "xs"], ["last", "rows"], body=body, num_scan_inputs=1)
+    two = model([scan], feed, ["last", "rows"], shapes={"first": ["n"], "xs": ["steps", "m"]})
+    with pytest.raises(RelayError, match="the shapes of what a loop collects must be known"):
+        imported(two)
+    one = model([scan], feed, ["last", "rows"], shapes={"first": ["n"], "xs": ["steps", "n"]})
+    compare(run(imported(one), feed, "vm"), reference(one, feed))
