@@ -30,6 +30,16 @@ OPERATORS = {
         11,
         {"i": ints(1, -2, 9), "depth": np.array(4, "int64"), "values": floats(2)},
     ),
+    "Pad": (
+        node("Pad", ["x", "pads", "value"], ["y"]),
+        18,
+        {"x": floats(2, 3), "pads": ints(1, 0, -1, 2), "value": np.array(2.5, "float32")},
+    ),
+    "Pad bool": (
+        node("Pad", ["x", "pads", "value"], ["y"]),
+        18,
+        {"x": np.eye(2, dtype="bool"), "pads": ints(1, 0, 0, 2), "value": np.array(True)},
+    ),
     "CumSum": (node("CumSum", ["x", "axis"], ["y"], exclusive=1), 14, {"x": floats(5), "axis": np.array(0, "int64")}),
 }
 
@@ -39,7 +49,20 @@ def test_operators_take_them_when_they_run(made):
     one, opset, feed = made
     proto = model([one], feed, list(one.output), opset=opset)
     for executor in ("debug", "vm"):
-        compare(run(imported(proto), feed, executor), reference(proto, feed))
+        values = {"pads": feed["pads"]} if "pads" in feed else {}
+        compare(run(imported(proto, values=values), feed, executor), reference(proto, feed))
+
+
+@pytest.mark.parametrize("back", [0, 1])
+def test_a_batch_of_signals_is_open(back):
+    signal = {"x": floats(3, 6, 2 if back else 1)}
+    made = model(
+        [node("DFT", ["x"], ["y"], axis=1, inverse=back)], signal, ["y"], shapes={"x": ["n", *signal["x"].shape[1:]]}
+    )
+    mod = imported(made)
+    assert "?" not in str(mod["main"].ret_type)
+    for n in (3, 1):
+        compare(run(mod, {"x": signal["x"][:n]}, "vm"), reference(made, {"x": signal["x"][:n]}))
 
 
 def test_what_a_definition_cannot_do_either_is_the_converters_error():

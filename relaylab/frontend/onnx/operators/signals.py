@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.fourier import LONGEST, turns
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
@@ -30,8 +30,10 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     The last axis holds real and imaginary parts (or real ones alone). Of a real signal one side of the bins says all:
     a one-sided transform gives that side, its inverse takes it.
     """
-    rank, shape = g.rank(x), g.shape(x)
-    axis = g.axis(axis, rank)
+    rank, axis = g.rank(x), g.axis(axis, g.rank(x))
+    shape = g.named(x)
+    if is_open(shape[axis]) or is_open(shape[-1]):
+        g.shape(x)  # refuses what is open
     onesided, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))
     natural = 2 * (shape[axis] - 1) if onesided and inverse else shape[axis]
     n = natural if length is None else g.ints(length, "dft_length")[0]
@@ -42,16 +44,16 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     cut = op.strided_slice(x, [0], [used], [1], axes=[axis]) if used < shape[axis] else x
     order = [d for d in range(rank - 1) if d != axis] + [axis, rank - 1]
     rest = [shape[d] for d in order[:-2]]
-    flat = op.reshape(op.transpose(cut, order), (int(np.prod(rest)), used * shape[-1]))
+    flat = op.reshape(op.transpose(cut, order), (-1, used * shape[-1]))
     by = g.const(table.reshape(used * shape[-1], -1), x)
-    out = op.reshape(product(g, flat, by), (*rest, *table.shape[2:]))
+    out = op.reshape(product(g, flat, by), (*rest, *table.shape[2:]), allowzero=True)
     return op.transpose(out, [order.index(d) for d in range(rank)])
 
 
 @converts("STFT", since=17)
 def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Expr:
     """Frames of the signal, one `step` apart, each weighted and transformed: (batch, frames, bins, 2)."""
-    shape, by = g.shape(x), g.ints(step, "frame_step")[0]
+    shape, by = (g.named(x)[0], *g.extents(x, 1)), g.ints(step, "frame_step")[0]
     if length is not None:
         n = g.ints(length, "frame_length")[0]
     elif window is not None:
@@ -66,12 +68,12 @@ def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = No
     frames = (shape[1] - n) // by + 1
     node.bound(frames, n)
     at = by * np.arange(frames)[:, None] + np.arange(n)
-    cut = op.take(op.reshape(x, (shape[0], shape[1], parts)), Constant(at), axis=1)
+    cut = op.take(op.reshape(x, (-1, shape[1], parts)), Constant(at), axis=1)
     if window is not None:
         cut = op.multiply(cut, op.reshape(window, (n, 1)))
-    flat = op.reshape(cut, (shape[0] * frames, n * parts))
+    flat = op.reshape(cut, (-1, n * parts))
     out = product(g, flat, g.const(table.reshape(n * parts, -1), x))
-    return op.reshape(out, (shape[0], frames, *table.shape[2:]))
+    return op.reshape(out, (shape[0], frames, *table.shape[2:]), allowzero=True)
 
 
 @converts("MelWeightMatrix", since=17)

@@ -90,8 +90,9 @@ def pad(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None = None
         for k, a in enumerate(along):
             full[a], full[rank + a] = given[k], given[len(along) + k]
         given = full
-    fill = 0 if value is None else g.known(value, "constant_value").reshape(()).item()
-    return padded(g, node, x, given, fill)
+    known = g.value(value)
+    fill = value if known is None else known.reshape(()).item()
+    return padded(g, node, x, given, 0 if fill is None else fill)
 
 
 def _padded_by_values(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr | None, axes: Expr | None) -> Expr:
@@ -119,7 +120,7 @@ def _padded_by_values(g: Graph, node: OnnxNode, x: Expr, pads: Expr, value: Expr
 MODES = {"constant": "constant", "edge": "edge", "reflect": "reflect", "wrap": "wrap"}
 
 
-def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: float) -> Expr:
+def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: Expr | float) -> Expr:
     """`x` with values around it; negative widths cut."""
     rank, mode = g.rank(x), node.choice("mode", "constant", tuple(MODES))
     if len(pads) != 2 * rank:
@@ -136,8 +137,9 @@ def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: float) -> E
         node.bound(*(n + sum(w) for n, w in zip(g.shape(x), widths)))
         return _wrapped(g, x, widths)
     if g.dtype(x) == "bool":
-        return op.cast(nn.pad(op.cast(x, "uint8"), widths, int(fill), mode), "bool")
-    return nn.pad(x, widths, g.const(fill, x), mode)
+        inner = op.cast(op.reshape(fill, ()), "uint8") if isinstance(fill, Expr) else int(fill)
+        return op.cast(nn.pad(op.cast(x, "uint8"), widths, inner, mode), "bool")
+    return nn.pad(x, widths, op.reshape(fill, ()) if isinstance(fill, Expr) else g.const(fill, x), mode)
 
 
 def _wrapped(g: Graph, x: Expr, widths: Sequence[tuple[int, int]]) -> Expr:
