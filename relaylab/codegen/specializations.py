@@ -12,7 +12,6 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import OrderedDict
@@ -29,6 +28,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
 from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.saved_program import options_now
 from relaylab.codegen.specialize import Shape, deciding_inputs, input_tensors, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
@@ -40,7 +40,7 @@ from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform import BindParams, InferType, PassContext
 
 LIMIT = "relay.codegen.specializations"
@@ -132,15 +132,13 @@ class Specializations:
     @staticmethod
     def of(mod: IRModule, params: Mapping[str, Any], target: CpuTarget) -> Specializations | None:
         """Those of a program in the current PassContext; None if it is closed, or no sizes can make it a graph."""
-        now = PassContext.current()
-        limit = int(now.get_config(LIMIT, USUAL_LIMIT))
+        limit = int(PassContext.current().get_config(LIMIT, USUAL_LIMIT))
         if limit <= 0:
             return None
         typed = InferType()(BindParams(params)(mod) if params else mod)
         if not is_open(typed):
             return None
-        context = PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
-        return Specializations(typed, target, context, limit)
+        return Specializations(typed, target, options_now(), limit)
 
     @property
     def open_inputs(self) -> bool:
@@ -323,30 +321,6 @@ class Specializations:
             head = f"no form for all sizes: {self.closed}\n" if self.closed else ""
         rows = [f"  {f.shapes}: {f.seconds:.2f} s to compile, {f.uses} calls" for f in self.forms.values()]
         return head + "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
-
-    def text(self) -> str:
-        """The program before the passes, with the options that `saved_options` reads."""
-        options = {
-            "opt_level": self.context.opt_level,
-            "required_pass": self.context.required_pass,
-            "disabled_pass": self.context.disabled_pass,
-            "config": {k: v for k, v in self.context.config.items() if isinstance(v, (bool, int, float, str))},
-        }
-        return f"{_HEAD}{json.dumps(options)}\n{self.mod.astext()}"
-
-
-_HEAD = "// open program, compiled with "
-
-
-def saved_options(text: str) -> PassContext | None:
-    """The options under which a saved open program was compiled; None if it is none. RelayError for damaged ones."""
-    if not text.startswith(_HEAD):
-        return None
-    try:
-        found = json.loads(text[len(_HEAD) : text.index("\n")])
-        return PassContext(found["opt_level"], found["required_pass"], found["disabled_pass"], None, found["config"])
-    except (ValueError, KeyError, TypeError):
-        raise RelayValueError("the bytes are no saved program", code="vm.code") from None
 
 
 def _has_choices(mod: IRModule) -> bool:

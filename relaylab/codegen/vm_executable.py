@@ -16,7 +16,8 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.operations.schedules import one_program
-from relaylab.codegen.specializations import Specializations, saved_options
+from relaylab.codegen.saved_program import options_now, saved_options, saved_text
+from relaylab.codegen.specializations import Specializations
 from relaylab.codegen.vm_listing import listing
 from relaylab.codegen.vm_networks import is_network, with_networks
 from relaylab.codegen.vm_straight import ArrayArguments, Straight
@@ -42,6 +43,7 @@ class VMExecutable:
     def __init__(self, mod: IRModule, target: CpuTarget, specializations: Specializations | None):
         self.program, self.target, self.specializations = mod, str(target), specializations
         self._target = target
+        self.context = options_now() if specializations is None else specializations.context
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
 
@@ -61,8 +63,7 @@ class VMExecutable:
 
         Forms of a program with open sizes have their own: there it is made when they leave something to the machine.
         """
-        context = nullcontext() if self.specializations is None else self.specializations.context
-        with context, one_program(self.specializations is None):
+        with self.context, one_program(self.specializations is None):
             return natives_of(self.program, self._target)
 
     @cached_property
@@ -130,11 +131,12 @@ class VMExecutable:
     def save(self) -> tuple[bytearray, VMLibrary]:
         """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
 
-        The bytes are the optimized module as text; its kernels are compiled again when it is loaded (object files that
-        the cache has are taken from there). Of a program with open sizes they are the module before the passes, which
-        run again, and under what options.
+        The bytes are the optimized module as text, and the options under which its kernels are compiled again when it
+        is loaded (object files that the cache has are taken from there). Of a program with open sizes they are the
+        module before the passes, which run again.
         """
-        text = self.program.astext() if self.specializations is None else self.specializations.text()
+        forms = self.specializations
+        text = saved_text(self.program if forms is None else forms.mod, self.context, forms is not None)
         return bytearray(text.encode()), self.lib
 
     @staticmethod
@@ -150,11 +152,11 @@ class VMExecutable:
             text = bytes(bytecode).decode()
         except UnicodeDecodeError:
             raise RelayValueError("the bytes are no saved program", code="vm.code") from None
-        options = saved_options(text)
-        if options is None:
+        is_open, context = saved_options(text) or (False, nullcontext())
+        with context:
+            if is_open:
+                return compile(IRModule.from_text(text), lib.target)
             return executable_of(InferType()(IRModule.from_text(text)), lib.target)
-        with options:
-            return compile(IRModule.from_text(text), lib.target)
 
     @property
     def stats(self) -> str:
