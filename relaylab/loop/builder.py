@@ -218,6 +218,8 @@ class Builder:
     isinf = _unary("isinf")
     isfinite = _unary("isfinite")
     ordinal = _unary("ordinal")
+    bits = _unary("bits")
+    of_bits = _unary("of_bits")
 
     def dot4(self, total: ScalarExpr, x: ScalarExpr, w: ScalarExpr) -> ScalarExpr:
         """`total` and the four products of the unsigned bytes of `x` and the signed bytes of `w`, all int32."""

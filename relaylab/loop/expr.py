@@ -317,7 +317,7 @@ _BOOL_ARITHMETIC = ("add", "mul", "max", "min", "abs")
 _TAKES: dict[str, Callable[[str], bool]] = {
     "float": is_float, "ordinal": is_float, "int": lambda dtype: not is_float(dtype),
     "logic": lambda dtype: dtype == "bool", "select": lambda dtype: dtype == "bool",
-    "bytes": lambda dtype: dtype == "int32",
+    "bytes": lambda dtype: dtype == "int32", "word": lambda dtype: dtype in ("uint32", "uint64"),
 }  # fmt: skip
 
 
@@ -328,6 +328,7 @@ def _check_kind(op: str, kind: str, args: tuple[ScalarExpr, ...]) -> None:
         right = dtype != "bool" or op in _BOOL_ARITHMETIC
     if not right:
         names = {"same": "numbers", "float": "a float", "ordinal": "a float", "int": "an integer", "bytes": "an int32"}
+        names["word"] = "a uint32 or uint64"
         wanted = names.get(kind, "a bool")
         raise RelayTypeError(f"`{op}` needs {wanted}, not {dtype}", code="loop.dtype-kind")
 

@@ -41,7 +41,8 @@ class ScalarOp:
 
     `same`: any dtype, gives it; `float`: floats only; `bool`: any dtype, gives bool;
     `int`: integers and bool; `logic`: bool only; `select`: (bool, T, T) gives T;
-    `bytes`: int32, whose bytes count; `ordinal`: floats, gives the unsigned integers of their width.
+    `bytes`: int32, whose bytes count; `ordinal`: floats, gives the unsigned integers of their width (those of 16 bits
+    are computed as float32); `word`: unsigned integers of 32 or 64 bits, gives the floats of their width.
     """
 
     name: str
@@ -51,8 +52,8 @@ class ScalarOp:
 
     def result(self, dtype: str) -> str:
         """The dtype of what it gives for arguments whose last has that dtype."""
-        ordinals = "uint64" if dtype == "float64" else "uint32"
-        return {"bool": "bool", "ordinal": ordinals}.get(self.kind, dtype)
+        width = "64" if dtype.endswith("64") else "32"
+        return {"bool": "bool", "ordinal": f"uint{width}", "word": f"float{width}"}.get(self.kind, dtype)
 
 
 SCALAR_OPS: Table[ScalarOp] = Table("scalar function")
@@ -184,6 +185,16 @@ def _ordinal(x: Array) -> Array:
     return np.where(np.isnan(x), unsigned(np.iinfo(unsigned).max), np.where(bits & top, ~bits, bits | top))
 
 
+def _bits(x: Array) -> Array:
+    """The bits of floats as unsigned integers."""
+    return x.view(f"uint{8 * x.itemsize}")
+
+
+def _of_bits(x: Array) -> Array:
+    """The floats that have these bits."""
+    return x.view(f"float{8 * x.itemsize}")
+
+
 _declare("same", 2, add=np.add, sub=np.subtract, mul=np.multiply, div=_divide, max=np.maximum, min=np.minimum)
 _declare("same", 2, floordiv=np.floor_divide, floormod=np.mod, truncdiv=_trunc_div, truncmod=np.fmod, pow=_power)
 _declare("same", 1, neg=np.negative, abs=_absolute)
@@ -201,4 +212,5 @@ _declare("logic", 2, land=np.logical_and, lor=np.logical_or, lxor=np.logical_xor
 _declare("logic", 1, lnot=np.logical_not)
 _declare("select", 3, select=np.where)
 _declare("bytes", 3, dot4=_dot4)
-_declare("ordinal", 1, ordinal=_ordinal)
+_declare("ordinal", 1, ordinal=_ordinal, bits=_bits)
+_declare("word", 1, of_bits=_of_bits)

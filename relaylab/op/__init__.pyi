@@ -671,7 +671,8 @@ def prod(data: Arg, axis: Ints | None = None, keepdims: bool = False, exclude: b
     Result: data.shape without the axes (1 in their place with `keepdims`), of the dtype of data
     """
 def reinterpret(data: Arg, dtype: Dtype) -> Call:
-    """The bits of each element read as another data type of the same width.
+    """The bits of each element read as another data type of the same width (a signaling NaN of 16 bits may become a
+    quiet one).
 
     data: the tensor whose bits are read; shape any; dtype any
     dtype: the new data type, as wide as that of data

@@ -192,3 +192,17 @@ def test_what_bfloat16_cannot_do_is_said() -> None:
     drawn = relay.random.uniform(relay.random.threefry_key(1), (3,), "bfloat16")[1]
     with pytest.raises(RelayError, match="makes float16, float32"):
         relay.transform.InferType()(relay.IRModule.from_expr(drawn))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_bits_are_read_as_floats_of_16_bits_and_back(dtype):
+    bits = np.arange(1 << 16, dtype="uint16")
+    bits = bits[~np.isnan(bits.view(np.dtype(dtype)).astype("float32"))]
+    word, number = relay.var("x", shape=bits.shape, dtype="uint16"), relay.var("x", shape=bits.shape, dtype=dtype)
+    floats = bits.view(np.dtype(dtype))
+    run = lambda x, body, value: relay.build(relay.IRModule.from_expr(relay.Function([x], body)), "llvm").run(x=value)
+    np.testing.assert_array_equal(run(word, relay.reinterpret(word, dtype), bits).view("uint16"), bits)
+    np.testing.assert_array_equal(run(number, relay.reinterpret(number, "uint16"), floats), bits)
+    third = relay.multiply(number, relay.const(1 / 3, dtype))  # one kernel: what it gives is rounded before
+    stored = run(number, third, floats).view("int16")
+    np.testing.assert_array_equal(run(number, relay.reinterpret(third, "int16"), floats), stored)

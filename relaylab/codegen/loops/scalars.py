@@ -148,11 +148,16 @@ def _floor_div(f: IRFunction, rest: Value, a: Value, c: Value) -> Value:
     return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), whole)
 
 
+def _bits(f: IRFunction, x: Value) -> Value:
+    width = 64 if element(x.type) == "double" else 32
+    return f.cast("bitcast", x, vector(f"i{width}", lanes(x.type)))
+
+
 def _ordinal(f: IRFunction, x: Value) -> Value:
     """Unsigned integers in the order of floats: a set sign inverts all bits, else it is set."""
     width = 64 if element(x.type) == "double" else 32
     zero = constant(x.type, 0.0)
-    bits = f.cast("bitcast", f.select(f.compare("oeq", x, zero), zero, x), vector(f"i{width}", lanes(x.type)))
+    bits = _bits(f, f.select(f.compare("oeq", x, zero), zero, x))
     flipped = f.binary("or", f.binary("ashr", bits, width - 1), -(1 << width - 1))
     return f.select(f.compare("uno", x, x), constant(bits.type, -1), f.binary("xor", bits, flipped))
 
@@ -164,6 +169,7 @@ _REAL: dict[str, Callable[..., Value]] = {
     "rsqrt": lambda f, x: f.binary("fdiv", constant(x.type, 1.0), f.intrinsic("sqrt", x)),
     "truncdiv": lambda f, a, c: f.intrinsic("trunc", f.binary("fdiv", a, c)),
     "ordinal": _ordinal,
+    "bits": _bits,
 }
 _REMAINDERS: dict[str, Callable[[IRFunction, Value, Value, Value], Value]] = {
     "floordiv": _floor_div,
@@ -245,6 +251,8 @@ def _integer(f: IRFunction, op: str, dtype: str, args: list[Value]) -> Value:
         return f.binary("xor", x, -1)
     if op in _ROUNDING:
         return x
+    if op == "of_bits":
+        return f.cast("bitcast", x, vector("double" if element(x.type) == "i64" else "float", lanes(x.type)))
     raise RelayTypeError(f"`{op}` is not defined for {dtype}", code="codegen.integer-function")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab.ir.types import TensorType, Type
-from relaylab.loop.scalar import convert
+from relaylab.loop.scalar import NARROW, convert, is_float
 from relaylab.op.base import Dtype, Elementwise, Input, Operator, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.rules import tensor
@@ -89,7 +89,9 @@ class cast_like(Elementwise):
 
 @op("reinterpret", level=3, attrs_key="Cast")
 class reinterpret(Operator):
-    """The bits of each element read as another data type of the same width."""
+    """The bits of each element read as another data type of the same width (a signaling NaN of 16 bits may become a
+    quiet one).
+    """
 
     yields = "the shape of data, of `dtype`"
     source = "numpy.ndarray.view"
@@ -98,7 +100,6 @@ class reinterpret(Operator):
     dtype: Dtype = attr(doc="the new data type, as wide as that of data")
     pattern = OpPattern.ELEMWISE
     reads_bits = True
-    waivers = {"lower": "the loop level computes with values and has no access to their bits"}
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         if np.dtype(data.dtype).itemsize != np.dtype(self.dtype).itemsize:
@@ -108,9 +109,58 @@ class reinterpret(Operator):
     def reference(self, data: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(data).view(self.dtype or "float32").reshape(data.shape)
 
+    def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
+        return _from_word(b, _word(b, data(*i)), out.dtype)
+
     @classmethod
     def samples(cls) -> list[Sample]:
-        return [sample((2, 3), dtype="int32"), sample(TensorType((4,), "int8"), dtype="uint8")]
+        pairs = [
+            ("int32", "float32"),
+            ("float32", "int32"),
+            ("int8", "uint8"),
+            ("float16", "uint16"),
+            ("int16", "float16"),
+            ("bfloat16", "int16"),
+            ("uint16", "bfloat16"),
+            ("float64", "int64"),
+            ("uint64", "float64"),
+            ("bool", "uint8"),
+        ]
+        return [sample(TensorType((2, 3), a), dtype=c, low=-300, high=300) for a, c in pairs]
+
+
+def _word(b: ElementBuilder, x: Element) -> Element:
+    """The bits of an element, as an unsigned integer at least as wide."""
+    if not is_float(x.dtype):
+        return b.cast(x, x.dtype if x.dtype in ("bool", "uint8", "uint16", "uint32", "uint64") else f"u{x.dtype}")
+    narrow = x.dtype in NARROW
+    word = b.bits(b.cast(b.cast(x, "float32"), x.dtype) if narrow else x)  # rounded, as if it had been stored
+    if not narrow:
+        return word
+    if x.dtype == "bfloat16":
+        return b.shr(word, 16)
+    sign, size = b.band(b.shr(word, 16), 0x8000), b.band(word, 0x7FFFFFFF)
+    normal = b.shr(size - (112 << 23), 13)
+    special = b.bor(b.band(b.shr(size, 13), 0x3FF), 0x7C00)
+    small = b.cast(b.of_bits(size) * 2.0**24, "uint32")
+    kept = b.select(size < (113 << 23), small, b.select(size < (0xFF << 23), normal, special))
+    return b.bor(sign, kept)
+
+
+def _from_word(b: ElementBuilder, word: Element, dtype: str) -> Element:
+    """The element of a data type that has the bits of an unsigned integer."""
+    if not is_float(dtype):
+        return b.cast(word, dtype)
+    if dtype in ("float32", "float64"):
+        return b.of_bits(b.cast(word, "uint" + dtype[5:]))
+    wide = b.cast(word, "uint32")
+    if dtype == "bfloat16":
+        return b.cast(b.of_bits(b.shl(wide, 16)), dtype)
+    sign, size = b.shl(b.band(wide, 0x8000), 16), b.shl(b.band(wide, 0x7FFF), 13)
+    normal, special = b.of_bits(size + (112 << 23)), b.of_bits(b.bor(size, 0xFF << 23))
+    small = b.cast(b.shr(size, 13), "float32") * 2.0**-24
+    kept = b.select(size < (1 << 23), small, b.select(size < (0x1F << 23), normal, special))
+    return b.cast(b.of_bits(b.bor(b.bits(kept), sign)), dtype)
 
 
 @op("fixed_point_multiply", level=10, attrs_key="FixedPointMultiply")

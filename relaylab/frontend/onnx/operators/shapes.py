@@ -113,7 +113,7 @@ def concat(g: Graph, node: OnnxNode, first: Expr, *rest: Expr) -> Expr:
 
 
 @converts("Split")
-def split_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr | TupleWrapper:
+def split_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr | TupleWrapper | list[Expr]:
     return _pieces(g, node, x, node.ints("split"))
 
 
