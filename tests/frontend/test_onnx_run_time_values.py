@@ -145,3 +145,29 @@ def test_a_loop_whose_rows_have_no_shape_is_refused_when_it_is_read():
         imported(two)
     one = model([scan], feed, ["last", "rows"], shapes={"first": ["n"], "xs": ["steps", "n"]})
     compare(run(imported(one), feed, "vm"), reference(one, feed))
+
+
+@pytest.mark.parametrize("most", [None, 0, 2])
+@pytest.mark.parametrize("known", [True, False])
+def test_at_most_no_boxes_are_none(most, known):
+    """ONNX: "default to 0, which means no output"."""
+    corners, sizes = RNG.random((1, 6, 2)).astype("float32"), RNG.random((1, 6, 2)).astype("float32") / 4
+    feed = {"boxes": np.concatenate([corners, corners + sizes], 2), "scores": RNG.random((1, 2, 6)).astype("float32")}
+    names = ["boxes", "scores"] if most is None else ["boxes", "scores", "most"]
+    one = node("NonMaxSuppression", names, ["y"])
+    given = {} if most is None else {"most": ints(most)}
+    proto = model([one], feed | ({} if known else given), ["y"], given if known else {})
+    feed |= {} if known else given
+    expected = [np.array([[0, c, k] for c in range(2) for k in _kept(feed, c, most or 0)], "int64").reshape(-1, 3)]
+    for executor in ("debug", "vm"):
+        compare(run(imported(proto), feed, executor), expected)
+
+
+def _kept(feed, c, most):
+    """The boxes of a class, the best first, that touch no better one: the overlap is 0."""
+    kept = []
+    for k in np.argsort(-feed["scores"][0, c]):
+        box = feed["boxes"][0, k]
+        apart = [(box[:2] >= (other := feed["boxes"][0, j])[2:]).any() or (other[:2] >= box[2:]).any() for j in kept]
+        kept += [k] if all(apart) and len(kept) < most else []
+    return kept

@@ -26,14 +26,21 @@ def non_max_suppression(
     overlap: Expr | None = None,
     least: Expr | None = None,
 ) -> Expr:
-    """Rows of (batch, class, box); how many there are depends on the data."""
+    """Rows of (batch, class, box); how many there are depends on the data. At most none, which is the default, is none:
+    Relay's operator takes that for no limit.
+    """
+    limit = g.value(most)
+    if most is None or (limit is not None and limit.reshape(()) <= 0):
+        return Constant(np.zeros((0, 3), "int64"))
     boxes = _corners(g, boxes) if node.get("center_point_box", 0) else _ordered(g, boxes)
-    most = same(g, op.reshape(most, ()), "int64") if most is not None else const(0, "int64")
+    most = same(g, op.reshape(most, ()), "int64")
     overlap = _above(g, overlap)
     least = op.reshape(least, ()) if least is not None else const(np.float32(-np.inf))
     rows, count = vision.all_class_non_max_suppression(boxes, scores, most, overlap, least)
-    first = Constant(np.zeros(1, "int64"))
-    return same(g, op.strided_slice(rows, first, same(g, count, "int64"), Constant(np.ones(1, "int64"))), "int64")
+    first, count = Constant(np.zeros(1, "int64")), same(g, count, "int64")
+    if limit is None:
+        count = op.where(op.greater(most, const(0, "int64")), count, op.zeros_like(count))
+    return same(g, op.strided_slice(rows, first, count, Constant(np.ones(1, "int64"))), "int64")
 
 
 def _above(g: Graph, overlap: Expr | None) -> Expr:
