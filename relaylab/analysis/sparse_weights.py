@@ -117,6 +117,12 @@ def _stored(
 
 
 @checked
+def dense_weights(expr: Expr) -> list[str]:
+    """The names of variables that `nn.dense` reads as its weight and nothing else reads."""
+    return list(_weights(expr, is_sparse_dense))
+
+
+@checked
 def process_dense_params(
     expr: Expr, params: MutableMapping[str, object], block_size: Sequence[int], sparsity_threshold: float
 ) -> SparseAnalysisResult:
@@ -124,7 +130,7 @@ def process_dense_params(
 
     In `params` each is replaced by `<name>.data`, `<name>.indices` and `<name>.indptr`.
     """
-    names = [n for n in _weights(expr, is_sparse_dense) if n in params]
+    names = [n for n in dense_weights(expr) if n in params]
     matrices = {n: as_array(params[n]) for n in names}
     return _stored(names, matrices, params, block_size, sparsity_threshold)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any
 
 from relaylab.codegen.inspection.stages import KernelForJob, Stages
-from relaylab.codegen.isa.target import FOREIGN_KINDS, CpuTarget
+from relaylab.codegen.isa.target import CpuTarget, is_foreign
 from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import Compilation, compile_objects
@@ -30,11 +29,11 @@ from relaylab.codegen.options import Executor, Runtime
 from relaylab.ir import Function, IRModule
 from relaylab.loop.schedule import Schedule
 from relaylab.runtime.aot_executor import AOTExecutorFactoryModule
-from relaylab.runtime.device import FOREIGN
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.support.collection import no_collection
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, warn
+from relaylab.support.foreign import FOREIGN
 from relaylab.support.handover import hand_over_soon
 from relaylab.support.progress import part
 from relaylab.transform import BindParams, PassContext, Sequential, default_passes
@@ -101,7 +100,7 @@ def compile_main(
             raise
         refused = str(error)
     made = _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)  # a chosen schedule may be at fault
-    tell_unused(f"the records of tuning are not used: {refused}", stacklevel=3)
+    tell_unused(f"the records of tuning are not used: {refused}")
     return made
 
 
@@ -195,7 +194,7 @@ def parse_target(target: object) -> CpuTarget:
     if target is None or isinstance(target, (str, CpuTarget)):
         return CpuTarget.parse(target)
     text = "" if isinstance(target, (int, float)) else str(target)
-    if not text.startswith("llvm") and text.partition(" ")[0] not in FOREIGN_KINDS:
+    if not text.startswith("llvm") and not is_foreign(text.partition(" ")[0]):
         raise RelayTypeError(f"{type(target).__name__} is no target", code="build.target", help='write target="llvm"')
     return CpuTarget.parse(text)
 
@@ -213,11 +212,7 @@ def target_text(config: Mapping[str, Any]) -> str:
 
 def _module(ir_mod: object) -> IRModule:
     if isinstance(ir_mod, Function):
-        warnings.warn(
-            "relay.build takes an IRModule; a Function is wrapped: IRModule.from_expr(func)",
-            DeprecationWarning,
-            stacklevel=3,
-        )
+        warn("relay.build takes an IRModule; a Function is wrapped: IRModule.from_expr(func)", DeprecationWarning)
         return IRModule.from_expr(ir_mod)
     if not isinstance(ir_mod, IRModule):
         raise RelayValueError(

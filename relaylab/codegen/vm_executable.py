@@ -33,6 +33,7 @@ from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
+from relaylab.support.words import counted
 from relaylab.transform import InferType, optimize
 
 
@@ -161,8 +162,8 @@ class VMExecutable:
     @property
     def stats(self) -> str:
         """What was compiled, in words."""
-        kernels = {id(n) for n in self.natives.values()}
-        said = f"{len(self.program.functions)} functions, {len(self.natives)} calls of {len(kernels)} native kernels"
+        functions, calls = counted(len(self.program.functions), "function"), counted(len(self.natives), "call")
+        said = f"{functions}, {calls} of {counted(len({*map(id, self.natives.values())}), 'native kernel')}"
         said = "\n".join([said, *self.functions.summary()])
         return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
 

@@ -37,6 +37,6 @@ def uninstall_tvm() -> None:
 
 
 def _foreign_as_cpu(as_cpu: bool) -> None:
-    from relaylab.runtime.device import FOREIGN
+    from relaylab.support.foreign import FOREIGN
 
     FOREIGN.switch(as_cpu=as_cpu)

@@ -12,7 +12,11 @@ from relaylab.support.table import did_you_mean
 
 _OUT = "; what TVM imports and prints with mod.astext() and relay.save_param_dict(params) is read here, too"
 _TUNING = "kernels are chosen by their shapes when a program is built; `relaylab tune` searches schedules for them"
-LEVELS = "the levels below Relay are relaylab's own: `relaylab asm NET` shows them"
+LEVELS = (
+    "the levels below Relay are relaylab's own: `relaylab asm NET` shows loops, "
+    "`relaylab schedule NET KERNEL` rewrites them by steps"
+)
+_TENSORS = f"{LEVELS}; docs/te_and_tir.md has the words of TE and TIR beside ours"
 _FORMATS = "data types are numpy's and bfloat16; numbers of another format are simulated by operators on float32"
 _LATER = "this operator came after TVM 0.10; it is written with the others, a quantized one on what it dequantizes"
 _REGIONS = "code generators of others are not kept; relay.transform.PartitionGraph shows what they would take"
@@ -41,27 +45,27 @@ REASONS: dict[str, str] = {
     "relay.frontend.ChangeDatatype": _FORMATS,
     "tvm.arith": LEVELS,
     "tvm.autotvm": _TUNING,
-    "tvm.build": LEVELS,
+    "tvm.build": _TENSORS,
     "tvm.contrib": "code is made, saved and loaded without other compilers: lib.export_library(FILE)",
     "tvm.contrib.dlpack": "tvm.nd.from_dlpack reads arrays of others, and others read those of tvm.nd by __dlpack__",
     "tvm.contrib.pipeline_executor": "parts of a program are built one by one: relay.build of each",
     "tvm.contrib.target": "relay.frontend.to_onnx(mod, params) writes a program as ONNX",
     "tvm.contrib.torch": "relay.frontend.from_pytorch imports the model; what is built takes and gives arrays",
     "tvm.auto_scheduler": _TUNING,
-    "tvm.lower": LEVELS,
+    "tvm.lower": _TENSORS,
     "tvm.meta_schedule": _TUNING,
     "tvm.driver": "the command is `relaylab`: see relaylab --help",
     "tvm.micro": "there is no runtime for microcontrollers; a saved module runs where Python and its CPU are",
     "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
     "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
-    "tvm.script": LEVELS,
+    "tvm.script": _TENSORS,
     "tvm.support": "`relaylab --version` says which relaylab this is; code is made with llvmlite alone",
     "tvm.target.codegen": "llvmlite.binding says what LLVM and this CPU have",
     "tvm.target.datatype": _FORMATS,
     "tvm.target.generic_func": _TUNING,
-    "tvm.te": LEVELS,
-    "tvm.tir": LEVELS,
-    "tvm.topi": LEVELS,
+    "tvm.te": _TENSORS,
+    "tvm.tir": _TENSORS,
+    "tvm.topi": _TENSORS,
     "relay.transform.CollagePartition": _REGIONS,
     "relay.transform.recast.RecastMutator": "recast(expr, dtype, out_dtype, ops, skip_layers) is all that it does",
     "relay.nn.Constant": "the class is relay.Constant",

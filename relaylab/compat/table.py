@@ -41,6 +41,7 @@ _TYPES = """AnyDim as Any, FuncType, GlobalTypeVar, IncompleteType, RefType, Sha
     TypeCall, TypeData, TypeKind, TypeVar, is_dynamic, scalar_type"""
 _MATCHING = """Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard"""
 _SPARSE = "SparseAnalysisResult, process_{}_params as process_params"
+_SEARCHED = "dense_weights as _search_dense_op_weight"  # TVM's tutorials of pruned networks ask it
 _BY_DATA = "transform.sparse.by_data"
 _REGISTERED = {
     "transform.layouts.registered": "register_alter_op_layout, register_convert_op_layout",
@@ -128,7 +129,10 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         },
     ),
     "relay.analysis.sparse_conv2d": ("sparse weights", {"analysis.sparse_weights": _SPARSE.format("conv2d")}),
-    "relay.analysis.sparse_dense": ("sparse weights", {"analysis.sparse_weights": _SPARSE.format("dense")}),
+    "relay.analysis.sparse_dense": (
+        "sparse weights",
+        {"analysis.sparse_weights": f"{_SPARSE.format('dense')}, {_SEARCHED}"},
+    ),
     "relay.data_dep_optimization": ("rewriting by what parameters hold", {}),
     "relay.data_dep_optimization.bsr_conv2d": (
         "sparse weights",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, warn
 from relaylab.support.table import did_you_mean
 
 Shapes = Mapping[str, tuple[int | str, ...]]
@@ -52,6 +51,6 @@ def filled(inputs: Shapes, told: Told, file: str) -> dict[str, tuple[int, ...]]:
     missing = dict.fromkeys(d for shape in left.values() for d in shape if isinstance(d, str) and d not in sizes)
     if missing:
         said, how = (sep.join(form.format(d) for d in missing) for sep, form in ((", ", "`{}`"), (",", "{}=…")))
-        warnings.warn(f"{file} leaves {said} open: 1 here; `{file}:{how}` says more", OpenSizeWarning, stacklevel=4)
+        warn(f"{file} leaves {said} open: 1 here; `{file}:{how}` says more", OpenSizeWarning)
     fill = lambda d: sizes.get(d, 1) if isinstance(d, str) else d
     return whole | {name: tuple(map(fill, shape)) for name, shape in left.items()}

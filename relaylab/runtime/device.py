@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-import warnings
 from dataclasses import dataclass
 
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
+from relaylab.support.foreign import FOREIGN, READ_AS_CPU
 from relaylab.support.table import did_you_mean
 
 # DLPack device codes (dlpack.h, DLDeviceType), by the names that Relay programs use.
@@ -72,31 +72,6 @@ def device(kind: str | int = "cpu", index: int = 0) -> Device:
         help = did_you_mean(name, [*KINDS, *ALIASES])
         raise RelayValueError(f"there is no device kind `{kind}`", code="runtime.device", help=help)
     return Device(KINDS[name], _index(index))
-
-
-class ForeignDevices:
-    """Whether targets and devices that are not here stand for this CPU; off, unless programs for TVM are run.
-
-    `read(what)` says so, and warns once that it happens.
-    """
-
-    def __init__(self) -> None:
-        self.as_cpu = self._warned = False
-
-    def switch(self, as_cpu: bool) -> None:
-        """Turn it on or off; the next use warns again."""
-        self.as_cpu, self._warned = as_cpu, False
-
-    def read(self, what: str) -> bool:
-        """Whether `what` is read as this CPU."""
-        if self.as_cpu and not self._warned:
-            self._warned = True
-            warnings.warn(f"{what} is not here: such targets and devices are read as this CPU", stacklevel=4)
-        return self.as_cpu
-
-
-FOREIGN = ForeignDevices()
-READ_AS_CPU = "`relaylab run-tvm FILE`, or relaylab.install_as_tvm(), reads other targets and devices as this CPU"
 
 
 def require_present(dev: Device) -> Device:

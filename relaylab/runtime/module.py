@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -20,7 +19,7 @@ from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.overview import KernelModule, StageSource, of_parts, overview, source
 from relaylab.runtime.threads import num_threads
 from relaylab.support.checked import checked, fitting
-from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown, warn
 from relaylab.support.quoting import is_name
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -402,11 +401,7 @@ class GraphExecutorFactoryModule(Module):
         raise _not_kept(f"the stage `{stage}`")
 
     def __iter__(self) -> Iterator[object]:
-        warnings.warn(
-            "relay.build returns one module; use it instead of unpacking graph, lib and params",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        warn("relay.build returns one module; use it instead of unpacking graph, lib and params", DeprecationWarning)
         return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
 
 

@@ -13,6 +13,9 @@ of them read alike:
 
 from __future__ import annotations
 
+import inspect
+import os
+import warnings
 from collections.abc import Iterable, Sequence
 from types import NoneType
 from typing import cast
@@ -20,6 +23,19 @@ from typing import cast
 from relaylab.support.hook import Hook
 from relaylab.support.source import AnySpan
 from relaylab.support.words import counted
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+
+
+def warn(message: str | Warning, category: type[Warning] | None = None) -> None:
+    """A warning at the line that called relaylab, whatever lies between: what is told is of the caller's making."""
+    frame = inspect.currentframe()
+    assert frame is not None  # CPython has frames
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    place = frame.f_code.co_filename, frame.f_lineno
+    warnings.warn_explicit(message, category or UserWarning, *place, registry=registry)
 
 
 class RelayError(RuntimeError):

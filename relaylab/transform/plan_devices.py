@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Annotated, Protocol, cast, runtime_checkable
 
-from relaylab.ir import Expr, Function, FunctionWithFields, IRModule, Var, facets, is_call_to, rewrite, walk
+from relaylab.ir import Expr, Function, FunctionWithFields, IRModule, Var, facets, is_call_to, op_name, rewrite, walk
 from relaylab.ir.base import UNKNOWN_DEVICE, VirtualDevice, placed, set_type
 from relaylab.ir.trail import derived
 from relaylab.support.errors import RelayValueError
+from relaylab.support.foreign import FOREIGN, READ_AS_CPU
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
@@ -34,9 +35,11 @@ def _without_annotation(new: Expr, old: Expr) -> Expr:
         return new
     named = [value.device_type for _, value in facets(new).items() if isinstance(value, VirtualDevice)]
     foreign = [kind for kind in named if kind not in (UNKNOWN_DEVICE, CPU)]
-    if foreign:
+    if foreign and not FOREIGN.read(f"a device of type {foreign[0]}"):
         raise RelayValueError(
-            f"the program asks for a device of type {foreign[0]}; there is only the CPU", code="devices.unknown"
+            f"the program asks for a device of type {foreign[0]}; there is only the CPU",
+            code="devices.unknown",
+            help=f"leave out `{op_name(new)}`, or name the CPU; {READ_AS_CPU}",
         )
     return new.args[0]
 
@@ -72,7 +75,10 @@ class _Placing:
 
 @pass_(level=0, idempotent=True)
 class PlanDevices(ModulePass):
-    """Places every value on the one CPU and drops annotations that say so; another device is an error."""
+    """Places every value on the one CPU and drops annotations that say so; another device is an error.
+
+    In programs for TVM it is read as the CPU.
+    """
 
     config: Annotated[
         Placement | None,

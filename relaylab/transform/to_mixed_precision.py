@@ -8,7 +8,6 @@ types: their arguments and results are cast, so closures, recursion and data typ
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, cast
@@ -17,7 +16,7 @@ from relaylab import ir
 from relaylab.ir.free import global_vars
 from relaylab.ir.trail import derived, made_from
 from relaylab.ir.types import dtype_name
-from relaylab.support.errors import RelayError, RelayValueError, shown
+from relaylab.support.errors import RelayError, RelayValueError, shown, warn
 from relaylab.transform.engine.build import call
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -68,7 +67,7 @@ def category_of(name: str, missing_op_mode: int) -> Category:
     if missing_op_mode == 0:
         raise RelayError(text, code="precision.unknown-op", help="use missing_op_mode=1 to let it follow its arguments")
     if missing_op_mode == 1:
-        warnings.warn(f"{text}; it follows its arguments", stacklevel=2)
+        warn(f"{text}; it follows its arguments")
     return Category.FOLLOW
 
 

@@ -70,6 +70,7 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
             "from tvm import autotvm\nautotvm.LocalTuner()",
             ["line 2", "autotvm.LocalTuner is not kept", "relaylab tune"],
         ),
+        ("from tvm import te\nte.placeholder((4,))", ["line 2", "te.placeholder is not kept", "relaylab schedule"]),
         ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
         ("import tvm\ntvm.target.Target('cud')", ["line 2", "targets begin with `llvm`"]),
         (

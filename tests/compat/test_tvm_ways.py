@@ -15,6 +15,7 @@ from relaylab.codegen.network.network import network_of
 from relaylab.codegen.operations.records import RecordStore, TuningRecord, current_version, kernel_key
 from relaylab.compat import install_as_tvm, uninstall_tvm
 from relaylab.runtime.threads import num_threads
+from relaylab.support.foreign import FOREIGN
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
 X = relay.var("x", shape=(4,))
@@ -341,6 +342,21 @@ def test_targets_of_other_devices_take_a_model_and_options(tvm: Any) -> None:
     assert tvm.target.mali().device_name == "mali" and tvm.target.arm_cpu("rasp4b").keys == ["arm_cpu", "cpu"]
     with pytest.raises(RelayTypeError, match="`model` must be a text, not a ndarray"):
         tvm.target.arm_cpu(np.zeros((0, 3)))
+
+
+def test_a_program_for_two_devices_runs_on_the_one_and_the_warning_says_where_it_asked(tvm: Any) -> None:
+    FOREIGN.switch(as_cpu=True)  # it warns once
+    copied = relay.annotation.on_device(X + X, tvm.cuda(0))
+    mod = relay.IRModule.from_expr(relay.Function([X], relay.exp(copied)))
+    with pytest.warns(UserWarning, match="read as this CPU") as told:
+        lib = relay.build(mod, target={"cpu": "llvm", "cuda": "nvidia/geforce-rtx-3070"})
+    assert told[0].filename == __file__
+    np.testing.assert_allclose(lib.run(x=np.ones(4, "float32")), np.exp(np.full(4, 2.0)), rtol=1e-6)
+
+
+def test_the_weights_that_tutorials_of_pruned_networks_ask_for(tvm: Any) -> None:
+    mod, _ = relay.testing.mlp.get_workload(batch_size=1)
+    assert tvm.relay.analysis.sparse_dense._search_dense_op_weight(mod["main"]) == [f"fc{n}_weight" for n in (1, 2, 3)]
 
 
 def test_the_target_of_the_block(tvm: Any) -> None:

@@ -21,10 +21,10 @@ from relaylab.codegen.isa.cpus import ARCHITECTURES, Architecture
 from relaylab.codegen.isa.families import ByteInstruction, Family, family_of
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.runtime.abi import MAX_THREADS
-from relaylab.runtime.device import FOREIGN, READ_AS_CPU
 from relaylab.runtime.native import host_features, host_triple, same_machine
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayValueError
+from relaylab.support.foreign import FOREIGN, READ_AS_CPU
 from relaylab.support.table import did_you_mean
 
 
@@ -237,6 +237,13 @@ FOREIGN_KINDS = frozenset(
     intel_graphics mali bifrost adreno arm_cpu ccompiler composite""".split()
 )
 """Targets of TVM that no code is made for."""
+
+
+def is_foreign(kind: str) -> bool:
+    """Whether the first word of a target is a kind of TVM, or the tag of a machine (`nvidia/jetson-nano`)."""
+    return kind in FOREIGN_KINDS or "/" in kind
+
+
 _ELSEWHERE = ("mtriple=", "device=", "mfloat-abi=", "target=")
 _WITHOUT_MEANING = frozenset(
     """-keys -libs -model -jit -executor -runtime -system-lib -link-params -fast-math -unpacked-api -interface-api
@@ -253,7 +260,7 @@ def _options(text: str) -> dict[str, str]:
             f"the target `{text}` cannot be read: {error}", code="target.text", help="close the quotation mark"
         ) from None
     if not words or words[0] not in ("llvm", "cpu"):
-        if words and words[0] in FOREIGN_KINDS:
+        if words and is_foreign(words[0]):
             if FOREIGN.read(f"the target `{text}`"):
                 return {}
             help = f'code is made for CPUs, through LLVM: target="llvm"; {READ_AS_CPU}'

@@ -5,9 +5,8 @@ Choices: docs/choices.md, Passes.
 
 from __future__ import annotations
 
-import warnings
-
 from relaylab.ir import IRModule
+from relaylab.support.errors import warn
 from relaylab.transform import InlineCompilerFunctionsBoundTo, OutlineCompilerFunctionsWithExistingGlobalSymbols
 
 
@@ -19,5 +18,5 @@ def inline_external(mod: IRModule) -> IRModule:
         return mod
     compilers = ", ".join(sorted({f"`{outlined[gv].attr('Compiler')}`" for gv in names}))
     text = f"no code generator is registered for {compilers}: relaylab compiles what was partitioned for it itself"
-    warnings.warn(text, UserWarning, stacklevel=2)
+    warn(text)
     return InlineCompilerFunctionsBoundTo(names)(outlined)

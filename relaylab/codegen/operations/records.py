@@ -8,7 +8,6 @@ and numbers: what is read from it becomes steps of schedules, which are checked 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,7 +22,7 @@ from relaylab.codegen.operations.memo import code_version
 from relaylab.loop.schedule import Schedule
 from relaylab.runtime.threads import num_threads
 from relaylab.support.database import Database, TableLayout
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, warn
 from relaylab.transform import PassContext
 
 RECORDS = "relay.codegen.records"
@@ -174,6 +173,6 @@ def _steps(operation: Operation, text: str) -> Schedule | None:
     return None
 
 
-def tell_unused(said: str, stacklevel: int = 4) -> None:
+def tell_unused(said: str) -> None:
     """Warn of records that a build leaves out."""
-    warnings.warn(RecordsWarning(said, code="records.unusable"), stacklevel=stacklevel)
+    warn(RecordsWarning(said, code="records.unusable"))

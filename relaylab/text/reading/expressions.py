@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 from relaylab.ir.adt import Constructor
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Expr, Let, Tuple, Var
 from relaylab.ir.op import OPERATORS, Op
+from relaylab.support.errors import warn
 from relaylab.support.source import caret
 from relaylab.support.trampoline import Task
 from relaylab.text.reading.atoms import PLACEHOLDER, atom, projected, simple
@@ -114,7 +113,7 @@ def _warn_rebinding(p: State, token: int) -> None:
     before = p.names.graph[name][1]
     place = caret(p.text, p.span(token))
     message = f"{name} is bound at line {before.line} already and keeps that meaning; give this node another number"
-    warnings.warn(f"{message}\n{place}", ParseWarning, stacklevel=2)
+    warn(f"{message}\n{place}", ParseWarning)
 
 
 def _let(p: State) -> Task[tuple[Var, Expr, int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from relaylab.ir.expr import Expr, GlobalVar
 from relaylab.ir.module import IRModule
-from relaylab.support.errors import DiagnosticError
+from relaylab.support.errors import DiagnosticError, warn
 from relaylab.support.trampoline import run
 from relaylab.text import hooks
 from relaylab.text.reading.control import branch, cell, function_literal, match_
@@ -67,10 +66,10 @@ def parse(
     what = words(found.values())
     if fill is None:
         help = "parse(text, fill=seed) puts seeded numbers in their place"
-        warnings.warn(f"{what}: they are parameters %constant_… now; {help}", ParseWarning, stacklevel=3)
+        warn(f"{what}: they are parameters %constant_… now; {help}", ParseWarning)
         return mod
     numbers = drawn(mod, found, fill)
-    warnings.warn(f"{what}: numbers drawn from the seed {fill} stand in their place", ParseWarning, stacklevel=3)
+    warn(f"{what}: numbers drawn from the seed {fill} stand in their place", ParseWarning)
     return hooks.typed(_read(source, source_name, init_module, init_meta_table, numbers)[0])
 
 

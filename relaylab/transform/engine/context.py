@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayAttributeError, RelayError, RelayIndexError, RelayTypeError, RelayValueError
+from relaylab.support.errors import (
+    RelayAttributeError,
+    RelayError,
+    RelayIndexError,
+    RelayTypeError,
+    RelayValueError,
+    warn,
+)
 from relaylab.support.source import python_place
 from relaylab.support.table import Table, did_you_mean
 
@@ -63,7 +69,7 @@ def _checked_value(name: str, value: object) -> object:
     kind = CONFIG.get(name)
     if kind is None and name.startswith(_LOWER):
         message = f"the config option '{name}' does nothing here: what is below Relay is relaylab's own"
-        warnings.warn(message, stacklevel=6)
+        warn(message)
         return value
     if kind is None:
         hint = did_you_mean(name, CONFIG) or f"candidates are: {', '.join(sorted(CONFIG))}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, cast
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, facets, op_name
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayValueError, warn
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -137,7 +136,7 @@ def choose_layouts(site: Site, desired: Mapping[str, Sequence[str]]) -> LayoutPl
 def _warn_unknown(desired: Mapping[str, Sequence[str]]) -> None:
     for name in desired:
         if name not in _KERNELS and "layout" not in Op.get(name).definition.fields:
-            warnings.warn(f"ConvertLayout cannot choose the layout of {name}", stacklevel=3)
+            warn(f"ConvertLayout cannot choose the layout of {name}")
 
 
 @pass_(
