@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relaylab.cli.command import JSON, Command, json_text, say
@@ -56,12 +57,14 @@ def compared(comparison: Comparison, args: argparse.Namespace) -> int:
 def runs_compared(runs: list[Recording], args: argparse.Namespace) -> int:
     """Two recorded runs: their figures, and the picture of what differs at the ends if asked for."""
     from relaylab import study, viz
+    from relaylab.study.compare import headed
 
     quantities = study.compare_recordings(*runs)
     if args.output:
         difference = viz.diff(runs[0].module(), runs[1].module())
         say(f"wrote {difference.save(args.output, **on_paper(args))}", quiet=args.json)
-    say(json_text({q.name: [q.a, q.b] for q in quantities}) if args.json else "\n".join(map(str, quantities)))
+    table = "\n".join([headed(Path(args.program).name, Path(args.other).name), *map(str, quantities)])
+    say(json_text({q.name: [q.a, q.b] for q in quantities}) if args.json else table)
     return judged(quantities, args)
 
 

@@ -15,11 +15,8 @@ def passes_command(args: argparse.Namespace) -> int:
 
     if args.program is None:
         rows = [{"name": e.name, "opt_level": e.info.opt_level, "summary": e.summary} for e in PASSES.values()]
-        say(
-            json_text(rows, indent=1)
-            if args.json
-            else "\n".join(f"{r['name']:<28}{r['opt_level']}  {r['summary']}" for r in rows)
-        )
+        table = "\n".join(f"{r['name']:<26}  {r['opt_level']}  {r['summary']}" for r in rows)
+        say(json_text(rows, indent=1) if args.json else table)
         return 0
     from relaylab import explorer, study
 

@@ -46,7 +46,7 @@ def _row(name: str, steps: Sequence[KernelCall], parts: int, text: str) -> tuple
     """A function and the work of one call of it, by all kernels that it takes."""
     kinds = list(dict.fromkeys(_HASH.sub("", step.kernel) for step in steps))
     times = (len({step.node for step in steps}) or 1) * parts
-    amounts = (f"{sum(s.flops for s in steps) / times / 1e6:.2f}", f"{sum(s.bytes for s in steps) / times / 1e6:.2f}")
+    amounts = (_millions(sum(s.flops for s in steps) / times), _millions(sum(s.bytes for s in steps) / times))
     return (
         name,
         str(times),
@@ -56,6 +56,11 @@ def _row(name: str, steps: Sequence[KernelCall], parts: int, text: str) -> tuple
         str(max(s.items for s in steps)),
         " ".join(kinds),
     )
+
+
+def _millions(amount: float) -> str:
+    """Two decimals, or as many as show two digits of what is less."""
+    return f"{amount / 1e6:.{2 if amount >= 1e5 or not amount else 8 - len(f'{amount:.0f}')}f}"
 
 
 def _operators(text: str) -> str:

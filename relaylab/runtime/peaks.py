@@ -47,6 +47,13 @@ class MachinePeaks:
         """What that time is taken by: "compute" or "memory"."""
         return "compute" if flops / self.flops >= nbytes / self.memory else "memory"
 
+    def roof(self, flops: float, nbytes: float, measured: float) -> tuple[str, float]:
+        """What bounds code that took so long, and the least time under that: what beats memory reads a cache."""
+        least = self.seconds(flops, nbytes)
+        if measured >= least or self.bound(flops, nbytes) == "compute":
+            return self.bound(flops, nbytes), least
+        return "cache", max(flops / self.flops, nbytes / self.cache)
+
     def __str__(self) -> str:
         return (
             f"{self.flops / 1e9:.0f} GFLOP/s float32, {self.memory / 1e9:.1f} GB/s from memory, "

@@ -80,8 +80,9 @@ LEGEND = """\
 Peak %: of the float32 peak of the threads that work on the kernel.
         Algorithms with fewer products can exceed 100.
 Roof %: the least time for its operations and bytes at those peaks, over the
-        measured one. What is read from caches can exceed 100.
-Bound:  which of both takes longer there.
+        measured one.
+Bound:  which of both takes longer there; `cache` where it took less than memory
+        needs for the bytes: the second-level cache is its roof.
 Kernel: the code that does it; some functions take several.
 Durations are without the cost of the call from Python."""
 

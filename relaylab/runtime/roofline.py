@@ -72,10 +72,11 @@ def threads_of(step: KernelCall, threads: int) -> int:
 
 def _roof(step: KernelCall, seconds: float, peaks: MachinePeaks) -> dict[str, Metric]:
     """A step against the roofline of the threads that work on it."""
+    bound, least = peaks.roof(step.flops, step.bytes, seconds)
     return {
         "Threads": str(peaks.threads),
         "Peak %": Percent(100 * step.flops / seconds / peaks.flops),
-        "Roof %": Percent(100 * peaks.seconds(step.flops, step.bytes) / seconds),
-        "Bound": peaks.bound(step.flops, step.bytes),
+        "Roof %": Percent(100 * least / seconds),
+        "Bound": bound,
         "Kernel": HASH.sub("", step.kernel),
     }

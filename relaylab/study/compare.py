@@ -30,6 +30,7 @@ from relaylab.transform import BindParams, History, InferType, Pass, Stage
 from relaylab.transform.engine.history import nodes_of
 
 FIGURES = (("IR text", "chars"), ("operator calls", ""), ("MACs", ""), ("bytes moved", "B"))
+UNITS = {"time of the passes": "ms", **dict(FIGURES)}
 WIDE = 17
 Passes = Pipeline | str | Iterable[Pass | str] | None
 
@@ -55,6 +56,11 @@ class Quantity:
         within = " and ".join(f"{figure(i.low)} to {figure(i.high)}" for i in self.spread if i)
         a, b = (f"{_number(x):>{WIDE + 1}}" for x in (self.a, self.b))
         return f"{self.name:<22}{a}{b}  {self.unit:<5} {change:<9}{within}".rstrip()
+
+
+def headed(a: str, b: str) -> str:
+    """The line above quantities: what stands in the two columns."""
+    return f"{'':<22}{a:>{WIDE + 1}}{b:>{WIDE + 1}}"
 
 
 def _number(value: float | None) -> str:
@@ -119,8 +125,7 @@ class Comparison:
         """The figures of both ends: passes, their time, text, operators, kernels, work, traffic, numeric error."""
         a = self._figures(self.a)
         b = a if self.b is self.a else self._figures(self.b)
-        units = {"time of the passes": "ms", **dict(FIGURES)}
-        return [Quantity(name, units.get(name, ""), a[name], b[name]) for name in a]
+        return [Quantity(name, UNITS.get(name, ""), a[name], b[name]) for name in a]
 
     def _figures(self, pipeline: Pipeline) -> dict[str, float | None]:
         return {
@@ -174,10 +179,8 @@ class Comparison:
         return _outputs(self.small)
 
     def __str__(self) -> str:
-        head = f"{'':<22}{self.names[0]:>{WIDE + 1}}{self.names[1]:>{WIDE + 1}}"
-        return "\n".join(
-            [head, *map(str, self.quantities), *(["", *map(str, self.operators)] if self.operators else [])]
-        )
+        operators = ["", *map(str, self.operators)] if self.operators else []
+        return "\n".join([headed(*self.names), *map(str, self.quantities), *operators])
 
     __repr__ = __str__
 

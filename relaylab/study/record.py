@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypedDict, cast
 from relaylab import relay
 from relaylab.ir import IRModule
 from relaylab.ir.trail import Step
-from relaylab.study.compare import Quantity, end_figures
+from relaylab.study.compare import UNITS, Quantity, end_figures
 from relaylab.study.exploration import Exploration
 from relaylab.support.errors import RelayValueError
 from relaylab.support.quoting import python_text
@@ -195,7 +195,7 @@ def reopen(path: str | Path) -> Recording:
 
 def compare_recordings(a: Recording, b: Recording) -> list[Quantity]:
     """The figures of two runs beside each other."""
-    return [Quantity(name, "", value, b.figures[name]) for name, value in a.figures.items()]
+    return [Quantity(name, UNITS.get(name, ""), value, b.figures[name]) for name, value in a.figures.items()]
 
 
 def exceeded(quantities: Sequence[Quantity], limits: Sequence[str]) -> list[str]:

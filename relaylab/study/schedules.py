@@ -152,8 +152,9 @@ class Trial:
     def share(self) -> float:
         """The least time for the kernel's operations and bytes at the peaks of this machine, over the measured one."""
         steps, peaks = self.scheduled.executable.plan.steps, machine_peaks(num_threads())
-        least = sum(peaks.seconds(s.flops, s.bytes) for s in steps if s.label == self.kernel)
-        return 1e6 * least / max(self.microseconds[1], 1e-9)
+        own = [s for s in steps if s.label == self.kernel]
+        measured = max(self.microseconds[1] / 1e6, 1e-15)
+        return peaks.roof(sum(s.flops for s in own), sum(s.bytes for s in own), measured)[1] / measured
 
     @property
     def measures(self) -> str:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaylab import viz
-from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, TupleGetItem, Var, children, walk
+from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, TupleGetItem, Var, children, op_name, walk
 from relaylab.ir.trail import unrecorded
 from relaylab.study.exploration import explore
 from relaylab.study.pipeline import pass_of
 from relaylab.study.suggest import Suggestions, suggestions
 from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
 from relaylab.transform import PASSES, FuseOps, InferType, Pass, PassContext, run_pipeline
 from relaylab.transform.fusion.fuse_groups import Account, account
 from relaylab.transform.fusion.fuse_ops import MAX_DEPTH
@@ -136,10 +137,11 @@ def _selected(module: IRModule, query: str) -> list[Expr]:
     names = viz.select(viz.view(module, identities=identities), query)
     known = identities.expressions()
     if not (found := [known[n] for n in names if n in known]):
+        have = dict.fromkeys(op_name(n) for n in walk(module.functions.values()) if op_name(n))
         raise RelayValueError(
             f"`{query}` selects no node of this program",
             code="why.no-node",
-            help="`viz.select(viz.view(mod), query)` shows what a query means",
+            help=did_you_mean(query, (f"op:{name}" for name in have)) or f"its operators are {', '.join(have)}",
         )
     return found
 

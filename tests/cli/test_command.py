@@ -121,6 +121,7 @@ def test_viz_prints_a_tree(program: Path) -> None:
 def test_passes_are_listed(tmp_path: Path) -> None:
     out = relaylab("passes", cwd=tmp_path).stdout
     assert all(name in out for name in ("FuseOps", "FoldConstant", "ToANormalForm"))
+    assert "InlineCompilerFunctionsBoundTo  0  Puts" in out
     rows = json.loads(relaylab("passes", "--json", cwd=tmp_path).stdout)
     assert all(row["summary"] for row in rows)
 

@@ -176,6 +176,7 @@ def test_recorded_runs_are_a_gate(run, program, tmp_path):
     assert run("passes", program, "-p", "InferType", "-o", a)[0] == 0  # its constants are still to be added
     code, out, _ = run("diff", b, a, "--fail-on", "bytes+0%")
     assert code == 1 and "bytes moved grew from" in out and "more than bytes+0% allows" in out
+    assert out.splitlines()[0].split() == ["b.rlab", "a.rlab"] and " ms " in out
     code, out, _ = run("diff", a, b, "--fail-on", "bytes+0%")
     assert code == 0 and "bytes moved" in out and "more than" not in out
     assert run("diff", program, "--pipelines", "FuseOps", "default", "--fail-on", "passes+5%")[0] == 1
@@ -188,6 +189,8 @@ def test_why(run, program):
     assert "FuseOps" in run("why", program)[1]
     assert "add into nn.relu: they are one kernel" in run("why", program, "FuseOps", "-s", "op:nn.relu")[1]
     assert "FoldConstant" in [s["pass"] for s in json.loads(run("why", program, "--json")[1])]
+    assert "did you mean `op:nn.relu`" in run("why", program, "FuseOps", "-s", "op:nn.relx")[2]
+    assert "its operators are " in run("why", program, "FuseOps", "-s", "kind:Match")[2]
     assert json.loads(run("why", program, "FuseOps", "--json", "-p", "FoldConstant")[1])["reasons"][0]["why"] == ""
 
 

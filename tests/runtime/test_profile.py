@@ -27,6 +27,16 @@ def test_roofline(flops: float, nbytes: float, bound: str, attainable: float) ->
     assert PEAKS.seconds(flops, nbytes) == max(flops / 100e9, nbytes / 20e9)
 
 
+@pytest.mark.parametrize(
+    ("nbytes", "measured", "roof"),
+    [(1e9, 0.1, ("memory", 0.05)), (1e9, 0.02, ("cache", 0.0125)), (1e6, 0.02, ("compute", 0.01))],
+)
+def test_what_is_faster_than_memory_is_under_the_roof_of_the_cache(
+    nbytes: float, measured: float, roof: tuple[str, float]
+) -> None:
+    assert PEAKS.roof(1e9, nbytes, measured) == roof
+
+
 def test_the_peaks_are_measured_once() -> None:
     first = machine_peaks(1)
     assert machine_peaks(1) is first and first.threads == 1

@@ -94,4 +94,6 @@ def test_summary_lists_what_the_kernels_compute(library) -> None:
     text = library.summary()
     line = next(line for line in text.splitlines() if "dense" in line)
     assert "nn.dense nn.relu" in line and "1x40 float32" in line and "gemm" in line
+    small = next(line for line in text.splitlines() if "softmax" in line)
+    assert "0.00020" in small.split() and "0.00032" in small.split()  # 200 operations, 320 bytes: not 0.00
     assert "2 kernels, 2 calls" in text
