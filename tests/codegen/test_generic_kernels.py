@@ -204,7 +204,7 @@ def defined(op, dtype):
     is_float = "float" in dtype
     return {
         "float": is_float, "int": not is_float, "logic": dtype == "bool", "select": False, "bytes": dtype == "int32",
-        "ordinal": is_float,
+        "ordinal": is_float, "word": dtype in ("uint32", "uint64"),
         "same": dtype != "bool" or op in ("add", "mul", "max", "min", "abs"),
     }.get(rule.kind, True)  # fmt: skip
 

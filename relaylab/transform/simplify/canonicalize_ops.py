@@ -33,8 +33,8 @@ def _bias_add(new: Call, old: Call) -> Expr:
 
 def _in_place(new: Call, old: Call) -> Expr:
     """A product of a right side whose last two axes are exchanged for it: one that says so."""
-    right, rank = old.args[1], _static_rank(old.args[1])
-    if not is_call_to(right, "transpose") or min(rank, _static_rank(old.args[0])) < 2:
+    right, rank = old.args[1], _rank(old.args[1])
+    if not is_call_to(right, "transpose") or min(rank, _rank(old.args[0])) < 2:
         return new
     if axis_order(right, rank) != [*range(rank - 2), rank - 1, rank - 2] or _comes_turned(right.args[0]):
         return new
@@ -46,7 +46,7 @@ def _in_place(new: Call, old: Call) -> Expr:
 def _comes_turned(x: Expr) -> bool:
     """Whether elements that lie side by side are brought together before: two transpositions are one copy of rows."""
     while isinstance(x, Call) and isinstance(x.op, Op):
-        rank = _static_rank(x)
+        rank = _rank(x)
         if is_call_to(x, "transpose"):
             return axis_order(x, rank)[-1] != rank - 1
         if not x.args or x.op.pattern > OpPattern.INJECTIVE:
@@ -55,10 +55,10 @@ def _comes_turned(x: Expr) -> bool:
     return False
 
 
-def _static_rank(x: Expr) -> int:
-    """The rank of a tensor of known shape; 0 for anything else."""
+def _rank(x: Expr) -> int:
+    """The rank of a tensor; 0 for anything else."""
     found = type_of(x)
-    return len(found.shape) if isinstance(found, TensorType) and not found.is_dynamic else 0
+    return len(found.shape) if isinstance(found, TensorType) else 0
 
 
 @pass_(level=3, requires=("InferType",), idempotent=True)

@@ -72,16 +72,6 @@ def undone_transpose(root, types, x, first, between):
     return reshaped(x, shapes[2]) if given == [part for axis in after for part in parts[1].get(axis, ())] else None
 
 
-@rule(is_op("nn.batch_matmul")(wild("a"), is_op("transpose")(x).named("moved")))
-def transposed_factor(root, types, a, x, moved):
-    """A product with matrices that are transposed takes them as they are."""
-    attrs = facets(root)
-    if types.tensor(x) is None or axis_order(moved, 3) != [0, 2, 1]:
-        return None
-    flags = dict(transpose_a=attrs.transpose_a, transpose_b=not attrs.transpose_b)
-    return call("nn.batch_matmul", a, x, out_dtype=attrs.out_dtype, **flags)
-
-
 def _extents(types: Types, expr: Expr) -> tuple[Dim, ...] | None:
     """The shape of a tensor whose extents are numbers, or sizes with names."""
     t = types.tensor(expr)
@@ -172,4 +162,4 @@ def layout_text(axes) -> str:
     return "".join(f"{a.factor}{a.letter.lower()}" if a.factor else a.letter for a in axes)
 
 
-SHAPES = RuleSet([two_reshapes, two_transposes, no_transpose, undone_transpose, transposed_factor])
+SHAPES = RuleSet([two_reshapes, two_transposes, no_transpose, undone_transpose])
