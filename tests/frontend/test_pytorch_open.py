@@ -52,6 +52,20 @@ def test_one_form_for_all_lengths(name: str) -> None:
         np.testing.assert_allclose(got, model(given).numpy(), rtol=2e-5, atol=2e-6)
 
 
+def test_a_part_that_is_copied_has_the_sizes_of_the_program() -> None:
+    """A hidden state of the second layer lies in the concatenated states, and is copied for its product."""
+    model = torch.nn.LSTM(3, 4, num_layers=2, batch_first=True)
+    dynamic = {"input": {0: torch.export.Dim("batch", max=64)}}
+    program = torch.export.export(model, (torch.randn(5, 3, 3),), dynamic_shapes=dynamic)
+    mod, params = relay.frontend.from_pytorch(program)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    for batch in (5, 1, 17):
+        x = torch.randn(batch, 3, 3)
+        states, (hidden, cell) = model(x)
+        for got, of in zip(machine.invoke("main", x.numpy()), (states, hidden, cell)):
+            np.testing.assert_allclose(got.numpy(), of.detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
 def test_a_gather_along_the_first_axis_has_an_open_form() -> None:
     """Its attribute says nothing then."""
     n = relay.SizeVar("n")

@@ -127,7 +127,7 @@ class CopyJob(Job):
         source, result = self.reads[0], self.writes[0]
         group = ProgramBuilder("copy")
         group.write("out0", group.read("in0", views(source)), views(result))
-        return [Launch(lower_group(group, target), {"in0": source, "out0": result})]
+        return [Launch(lower_group(group, target), {"in0": source, "out0": result, **self._sizes()})]
 
 
 @dataclass(eq=False, slots=True)
