@@ -37,6 +37,10 @@ CASES = [
     ("Col2Im", {"x": f(1, 16, 16), "i": i(5, 4, 5), "k": i(2, 2, 2)},
      {"opset": 18, "strides": [2, 2, 1], "constants": ("i", "k")}),
     ("Col2Im", {"x": f(2, 6, 6), "i": i(7), "k": i(3)}, {"opset": 18, "pads": [1, 0], "constants": ("i", "k")}),
+    *[("Col2Im", {"x": f(2, 2 * k * j, n), "i": i(*size), "k": i(k, j)},
+       {"opset": 18, "strides": steps, "pads": [0, 1] * 2, "constants": ("i", "k")} if steps != [k, j] else
+       {"opset": 18, "strides": steps, "constants": ("i", "k")})
+      for size, k, j, steps, n in (((6, 4), 3, 2, [1, 2], 12), ((6, 8), 3, 2, [3, 2], 8), ((7, 6), 5, 5, [2, 1], 8))],
     ("MelWeightMatrix", MELS, {"constants": tuple(MELS)}),
     *[("STFT", {"x": f(2, 30, parts), "s": i(4).reshape(()), "w": f(10)}, {"constants": ("s",), "onesided": one})
       for parts, one in ((1, 1), (2, 0))],

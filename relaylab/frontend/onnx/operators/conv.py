@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Expr, const
 from relaylab.op import nn
 
+MOST_TAPS = 16  # of a block, up to which its rows are added one after another
 CONV = {1: nn.conv1d, 2: nn.conv2d, 3: nn.conv3d}
 TRANSPOSE = {1: nn.conv1d_transpose, 2: nn.conv2d_transpose, 3: nn.conv3d_transpose}
 
@@ -130,13 +132,29 @@ def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
     node.bound(taps, taps)
     columns = op.reshape(x, (shape[0] * (shape[1] // taps), taps, *counts))
     spaces = [r - (n - 1) * s for r, n, s in zip(room, counts, strides)]
-    placed = _by_convolution if rank == 2 else _by_taps
-    return op.reshape(placed(g, columns, kernel, strides, dilations, pads, spaces), (shape[0], shape[1] // taps, *size))
+    return op.reshape(
+        put_together(g, columns, kernel, strides, dilations, pads, spaces), (shape[0], shape[1] // taps, *size)
+    )
+
+
+def put_together(
+    g: Graph, columns: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    pads: Sequence[int], spaces: Sequence[int],
+) -> Expr:  # fmt: skip
+    """The sums of overlapping blocks of columns (images, taps of a block, *how many blocks along each axis)."""
+    rank = len(kernel)
+    if [*kernel] == [*strides] and max(dilations) == 1 and not any((*pads, *spaces)):
+        counts = g.dims(columns)[2:]
+        x = op.reshape(columns, (-1, *kernel, *counts))  # which lie side by side
+        x = op.transpose(x, [0, *(a for k in range(rank) for a in (1 + rank + k, 1 + k))])
+        return op.reshape(x, (-1, *(n * k for n, k in zip(counts, kernel))))
+    many = rank == 2 and math.prod(kernel) > MOST_TAPS
+    return (_by_convolution if many else _by_taps)(g, columns, kernel, strides, dilations, pads, spaces)
 
 
 def _by_convolution(
-    g: Graph, columns: Expr, kernel: list[int], strides: list[int], dilations: list[int], pads: list[int],
-    spaces: list[int],
+    g: Graph, columns: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    pads: Sequence[int], spaces: Sequence[int],
 ) -> Expr:  # fmt: skip
     """A transposed convolution whose kernel puts every row of a column in its place."""
     taps = math.prod(kernel)
@@ -153,8 +171,8 @@ def _by_convolution(
 
 
 def _by_taps(
-    g: Graph, columns: Expr, kernel: list[int], strides: list[int], dilations: list[int], pads: list[int],
-    spaces: list[int],
+    g: Graph, columns: Expr, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int],
+    pads: Sequence[int], spaces: Sequence[int],
 ) -> Expr:  # fmt: skip
     """The rows of the columns one after another: spread by the strides, moved to their tap, added."""
     rank, total = len(kernel), None
@@ -168,5 +186,5 @@ def _by_taps(
     assert total is not None
     if not any(pads):
         return total
-    ends = [n - p for n, p in zip(g.shape(total)[1:], pads[rank:])]
-    return op.strided_slice(total, pads[:rank], ends, [1] * rank, axes=list(range(1, rank + 1)))
+    ends = [n - p for n, p in zip(g.dims(total)[1:], pads[rank:])]
+    return op.strided_slice(total, [*pads[:rank]], ends, [1] * rank, axes=list(range(1, rank + 1)))

@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.onnx.node import LARGEST
+from relaylab.frontend.onnx.operators.conv import put_together
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, size_of
 from relaylab.frontend.pytorch.operators.create import filled
@@ -17,7 +18,6 @@ from relaylab.frontend.pytorch.operators.indexing import written
 from relaylab.frontend.pytorch.operators.shapes import cut, unbind
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
-from relaylab.op import nn
 
 
 def _diagonal_places(g: TorchGraph, x: Expr, offset: int, dim1: int, dim2: int) -> tuple[list[int], Expr]:
@@ -121,23 +121,16 @@ def col2im(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Expr:
-    """Sums of overlapping blocks: a transposed convolution whose kernel puts every row of a column in its place."""
+    """Sums of overlapping blocks."""
     columns = x if g.rank(x) == 3 else op.expand_dims(x, 0)
     rows = g.extent(x, g.rank(x) - 2)
     taps = kernel[0] * kernel[1]
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
     counts = [(n + 2 * p - r) // s + 1 for n, p, r, s in zip(size, padding, reach, stride)]
     full = [(c - 1) * s + r - 2 * p for c, s, r, p in zip(counts, stride, reach, padding)]
-    out = nn.conv2d_transpose(
-        op.reshape(columns, (-1, taps, *counts)),
-        g.const(np.eye(taps).reshape(taps, 1, *kernel), x),
-        strides=stride,
-        padding=[*padding, *padding],
-        dilation=dilation,
-        channels=1,
-        kernel_size=kernel,
-        output_padding=[n - f for n, f in zip(size, full)],
-    )
+    spaces = [n - f for n, f in zip(size, full)]
+    columns = op.reshape(columns, (-1, taps, *counts))
+    out = put_together(g, columns, kernel, stride, dilation, [*padding, *padding], spaces)
     return op.reshape(out, (*[-1] * (g.rank(x) - 2), rows // taps, *size))
 
 
