@@ -42,6 +42,18 @@ def lines(p: Procedure, shape: Sequence[int], axis: int) -> Iterator[Callable[[P
         yield lambda k: insert(at, axis, k)
 
 
+def _side_by_side(
+    p: Procedure, count: int, read: Callable[[Element], Element], data: Tensor, axis: int
+) -> Callable[[Element], Element]:
+    """What reads a line more than once: elements that lie apart are brought together before."""
+    if math.prod(data.shape[axis + 1 :]) == 1:
+        return read
+    line = p.scratch(count, data.dtype)
+    with p.loop(count, kind="vectorized") as k:
+        p.store(line, k, read(k))
+    return lambda k: line(k)
+
+
 class Sorting(Opaque):
     """An operator that orders elements along `axis`."""
 
@@ -163,7 +175,7 @@ class topk(Opaque):
                 for out, x in zip(outs, found, strict=True):
                     p.store(out, at(k), p.b.cast(x, out.dtype))
 
-            read = lambda k: data(*at(k))
+            read = _side_by_side(p, data.shape[axis], lambda k: data(*at(k)), data, axis)
             first_in_order(p, data.shape[axis], count, read, data.dtype, self.is_ascend, write)
 
     @classmethod
