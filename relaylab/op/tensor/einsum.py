@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relaylab.ir.expr import Constant, Expr
+from relaylab.ir.expr import Constant, Expr, Tuple
 from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
@@ -22,6 +22,7 @@ from relaylab.op.tensor.create import ones
 from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
 
+LEAST_SIDE = 4  # of matrices whose product is worth bringing their letters into order
 MOST_TURNS = 1 << 22  # of the matrix of a transform: with more, each is computed where it is used
 
 
@@ -65,6 +66,13 @@ def extents_of(equation: str, letters: list[list[str]], shapes: Sequence[Sequenc
     return found
 
 
+def _ordered(x: Expr, term: Sequence[str], parts: Sequence[Sequence[str]], count: Callable[..., int]) -> Expr:
+    """An operand with its letters in the order of the parts, each of which is one axis."""
+    order = [term.index(name) for part in parts for name in part]
+    x = x if order == sorted(order) else call_operator("transpose", x, axes=order)
+    return call_operator("reshape", x, newshape=[count(part) for part in parts])
+
+
 @op("einsum", level=11, attrs_key="Einsum")
 class einsum(OfSeveral):
     """Sums of products over the letters that the result does not have, as numpy.einsum."""
@@ -105,6 +113,37 @@ class einsum(OfSeveral):
             return math.prod(factors[1:], start=factors[0])
 
         return b.sum([extent(extents[x]) for x in summed], value) if summed else value()
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """Products of matrices of two operands: batches are the letters that both and the result have, sums those that
+        the result lacks.
+        """
+        pair, out = inputs[0], types[-1]
+        if not isinstance(pair, Tuple) or len(pair.fields) != 2 or out.dtype not in ("float32", "float64"):
+            return None
+        fields = [t for t in getattr(types[0], "fields", ()) if isinstance(t, TensorType) and not t.is_dynamic]
+        if len(fields) != 2:
+            return None
+        (left, right), result = terms(self.equation, [len(t.shape) for t in fields])
+        sizes = [dict(zip(term, t.concrete_shape)) for term, t in zip((left, right), fields)]
+        both = set(left) & set(right)
+        if len({*left}) < len(left) or len({*right}) < len(right) or any(sizes[0][x] != sizes[1][x] for x in both):
+            return None
+        batch, rows, columns = ([x for x in result if x in kind] for kind in (both, {*left} - both, {*right} - both))
+        summed = [x for x in right if x in both and x not in result]
+        if len(batch) + len(rows) + len(columns) < len(result) or {*left, *right} > {*result, *summed}:
+            return None
+        extents = sizes[0] | sizes[1]
+        count = lambda names: math.prod(extents[x] for x in names)
+        if min(map(count, (rows, columns, summed))) < LEAST_SIDE or not count(batch):
+            return None
+        turned = right[-1] in summed
+        a = _ordered(pair.fields[0], left, (batch, rows, summed), count)
+        b = _ordered(pair.fields[1], right, (batch, columns, summed) if turned else (batch, summed, columns), count)
+        found = call_operator("nn.batch_matmul", a, b, transpose_a=False, transpose_b=turned)
+        found = call_operator("reshape", found, newshape=[extents[x] for x in (*batch, *rows, *columns)])
+        order = [(*batch, *rows, *columns).index(x) for x in result]
+        return found if order == sorted(order) else call_operator("transpose", found, axes=order)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         fields = [t for t in types[0].fields if isinstance(t, TensorType)] if isinstance(types[0], TupleType) else []
