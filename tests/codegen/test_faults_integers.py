@@ -30,6 +30,18 @@ def test_arithmetic_at_the_ends(dtype: str, target: str) -> None:
     same(f"({', '.join(f'{name}(%a, %b)' for name in (*ARITHMETIC, 'add', 'multiply'))})", x, y, target=target)
 
 
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_quotients_beside_whole_numbers(dtype: str) -> None:
+    rng, info = np.random.default_rng(0), np.iinfo(dtype)
+    divisor = rng.integers(1, info.max, 600, dtype, endpoint=True) >> rng.integers(0, info.bits - 1, 600).astype(dtype)
+    divisor = np.maximum(divisor, 1).astype(dtype)
+    whole = info.max // divisor * divisor
+    same("(divide(%a, %b), floor_mod(%a, %b))", whole, divisor)
+    same("(divide(%a, %b), floor_divide(%a, %b))", whole - np.ones((), dtype), divisor)
+    if info.min < 0:
+        same("(divide(%a, %b), floor_divide(%a, %b))", -whole - np.ones((), dtype), divisor)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_shifts_by_more_than_the_width(dtype: str, target: str) -> None:

@@ -265,7 +265,8 @@ def _divide(f: IRFunction, op: str, signed: bool, a: Value, c: Value) -> Value:
     if signed:
         minus = f.compare("eq", c, -1)
         safe = f.select(minus, one, safe)
-    quotient = f.binary("sdiv" if signed else "udiv", a, safe)
+    known = c.ref[0] != "%"  # by a number LLVM multiplies
+    quotient = f.binary("sdiv" if signed else "udiv", a, safe) if known else _quotient(f, signed, a, safe)
     if signed:
         quotient = f.select(minus, f.binary("sub", zero, a), quotient)
     rest = f.binary("sub", a, f.binary("mul", quotient, c))
@@ -274,6 +275,15 @@ def _divide(f: IRFunction, op: str, signed: bool, a: Value, c: Value) -> Value:
         quotient = f.select(off, f.binary("sub", quotient, one), quotient)
         rest = f.select(off, f.binary("add", rest, c), rest)
     return f.select(by_zero, zero, quotient if op.endswith("div") else rest)
+
+
+def _quotient(f: IRFunction, signed: bool, a: Value, c: Value) -> Value:
+    """a / c, rounded to 0: vectors of up to 32 bits as float64, which is off by less than a quotient from a number."""
+    if lanes(a.type) == 1 or int(element(a.type)[1:]) > 32:
+        return f.binary("sdiv" if signed else "udiv", a, c)
+    sign, wide = "s" if signed else "u", vector("double", lanes(a.type))
+    over, under = (f.cast(f"{sign}itofp", x, wide) for x in (a, c))
+    return f.cast(f"fpto{sign}i", f.binary("fdiv", over, under), a.type)
 
 
 def _shift(f: IRFunction, op: str, signed: bool, a: Value, c: Value) -> Value:
