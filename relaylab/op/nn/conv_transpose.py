@@ -1,4 +1,7 @@
-"""Transposed convolutions: the gradient of a convolution with respect to its data, used to enlarge images."""
+"""Transposed convolutions: the gradient of a convolution with respect to its data, used to enlarge images.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
-from relaylab.op.base import Dtype, Input, Ints, Sample, arg, attr, op, sample
+from relaylab.op.base import Dtype, Input, Ints, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.nn.conv import Convolution
@@ -18,6 +21,7 @@ from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import derive, product, same_dim
 from relaylab.op.window import Pads, each, reach, spread, spread_padding
 
+MOST_ZEROS = 16  # times as many elements with zeros between them
 TRANSPOSED = (
     "data weight strides padding dilation groups channels kernel_size "
     "data_layout kernel_layout out_layout output_padding out_dtype"
@@ -57,7 +61,47 @@ class ConvTranspose(Convolution):
     source = "Zeiler et al., Deconvolutional networks, 2010; ONNX ConvTranspose"
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        return in_float32(self, inputs, types)
+        found = in_float32(self, inputs, types)
+        return self._spread(inputs, types) if found is None else found
+
+    def _spread(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """With a filter for each channel a convolution by it turned round, of data with zeros between its elements:
+        more products, but of vectors of channels.
+        """
+        data, weight, out = types
+        layout, kernel_layout, out_layout = self.layouts
+        plain = layout.is_plain() and kernel_layout.is_plain() and out_layout.is_plain()
+        if data.is_dynamic or weight.is_dynamic or out.dtype not in ("float32", "float64") or not plain:
+            return None
+        kernel = kernel_layout.extents(weight.concrete_shape)
+        if self.groups == 1 or kernel[self.ins] != self.groups or kernel[self.outs] != 1:
+            return None
+        reaches = [d * (kernel[a] - 1) for a, (_, d, _) in zip(self.spatial, self.steps)]
+        before = [r - low for r, (low, _) in zip(reaches, self.pads)]
+        after = [r - high + extra for r, (_, high), (_, _, extra) in zip(reaches, self.pads, self.steps)]
+        if min(*before, *after) < 0 or math.prod(st for st, _, _ in self.steps) > MOST_ZEROS:
+            return None
+        x, w = inputs
+        strides = dict(zip(self.spatial, (st for st, _, _ in self.steps)))
+        if max(strides.values()) > 1:
+            x = call_operator("nn.dilate", x, strides=[strides.get(a.letter, 1) for a in layout.axes])
+        for a in self.spatial:
+            w = call_operator("reverse", w, axis=kernel_layout.position(a)) if kernel[a] > 1 else w
+        return call_operator(
+            f"nn.conv{len(self.spatial)}d",
+            x,
+            w,
+            strides=(1,) * len(self.spatial),
+            padding=(*before, *after),
+            dilation=tuple(d for _, d, _ in self.steps),
+            groups=self.groups,
+            channels=self.groups,
+            kernel_size=tuple(kernel[a] for a in self.spatial),
+            data_layout=self.data_layout,
+            kernel_layout=self.kernel_layout.translate(str.maketrans(self.ins + self.outs, "OI")),
+            out_layout=self.out_layout,
+            out_dtype=self.out_dtype,
+        )
 
     @property
     def steps(self) -> list[tuple[int, int, int]]:
