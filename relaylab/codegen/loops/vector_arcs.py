@@ -9,13 +9,23 @@ from __future__ import annotations
 import math
 
 from relaylab.codegen.llvm.text import IRFunction, Value, constant, lanes, vector
-from relaylab.codegen.loops.vector_math import form, horner, log, odd, quarter
+from relaylab.codegen.loops.vector_math import form, horner, log, mantissa, odd, quarter
 
 # (atan(v) / v - 1) / v^2 in v^2, |v| <= tan(pi / 8), by Remez' exchange
 _ARC = (
     0.015195403715800877, -0.03347472440667474, 0.04503561818841343, -0.052184076624326066, 0.05877022343257074,
     -0.06666226817131853, 0.07692282763028717, -0.0909090814473947, 0.11111111088184314, -0.1428571428538813,
     0.1999999999999767, -0.33333333333333326,
+)  # fmt: skip
+# (asin(v) / v - 1) / v^2 in v^2, |v| <= 1/2, for float32
+_SHORT_ARC = (
+    0.03469285041058136, 0.007469212273874121, 0.024618339938562835, 0.030110255292232147, 0.044660163452473506,
+    0.07499948155886967, 0.16666667189848497,
+)  # fmt: skip
+# (log(1 + m) - m + m^2 / 2) / m^3, sqrt 1/2 <= 1 + m < sqrt 2, for float32
+_SHORT_LOG = (
+    -0.06151514718359961, 0.10743440759668155, -0.10794041559651629, 0.110120411996367, -0.12425091364595266,
+    0.14286944541376065, -0.16669434664080027, 0.20000035805608155, -0.24999966035487656, 0.3333333286341618,
 )  # fmt: skip
 _HALVES = (math.pi / 4, 3.061616997868383e-17)  # and what it lacks
 
@@ -69,9 +79,23 @@ def atan(f: IRFunction, x: Value) -> Value:
     return _odd(f, x, _angle(f, a, _one(a)))
 
 
+def _short_arc(f: IRFunction, a: Value) -> tuple[Value, Value]:
+    """Whether a number 0 .. 1 is above 1/2, and the angle whose sine it is, or half of that whose cosine it is then; in
+    float64 with digits of a float32.
+    """
+    steep = f.compare("ogt", a, 0.5)
+    square = f.select(steep, f.fma(a, constant(a.type, -0.5), constant(a.type, 0.5)), f.binary("fmul", a, a))
+    v = f.select(steep, f.intrinsic("sqrt", square), a)
+    return steep, f.fma(f.binary("fmul", v, square), horner(f, square, _SHORT_ARC), v)
+
+
 def asin(f: IRFunction, x: Value) -> Value:
     """The angle whose sine is x."""
     a = _size(f, x)
+    if form(x).bits == 32:
+        steep, arc = _short_arc(f, a)
+        rest = f.fma(arc, constant(a.type, -2.0), constant(a.type, math.pi / 2))
+        return _odd(f, x, f.select(steep, rest, arc))
     around_one = f.binary("fmul", f.binary("fsub", _one(a), a), f.binary("fadd", _one(a), a))  # without cancelling
     return _odd(f, x, _angle(f, a, f.intrinsic("sqrt", around_one)))
 
@@ -79,6 +103,12 @@ def asin(f: IRFunction, x: Value) -> Value:
 def acos(f: IRFunction, x: Value) -> Value:
     """The angle whose cosine is x, by that of half of it: all digits near 1."""
     wide = _wide(f, x)
+    if form(x).bits == 32:
+        steep, arc = _short_arc(f, f.intrinsic("fabs", wide))
+        left = f.compare("olt", wide, 0.0)
+        twice, right = f.binary("fmul", arc, 2.0), constant(wide.type, math.pi / 2)
+        far = f.select(left, f.binary("fsub", constant(wide.type, math.pi), twice), twice)
+        return _narrow(f, f.select(steep, far, f.binary("fsub", right, f.select(left, f.negate(arc), arc))), x)
     a, b = (f.intrinsic("sqrt", f.binary(op, _one(wide), wide)) for op in ("fsub", "fadd"))
     return _narrow(f, f.binary("fmul", _angle(f, a, b), 2.0), x)
 
@@ -99,11 +129,21 @@ def cosh(f: IRFunction, x: Value) -> Value:
     return _narrow(f, f.fma(q, constant(q.type, 2.0), f.binary("fdiv", constant(q.type, 0.125), q)), x)
 
 
+def _short_log(f: IRFunction, x: Value) -> Value:
+    """log x of float64 with digits of a float32; x is 1 or more, or no number."""
+    m, exponent = mantissa(f, x, normal=True)
+    m = f.binary("fsub", m, 1.0)
+    square = f.binary("fmul", m, m)
+    tail = f.fma(f.binary("fmul", m, square), horner(f, m, _SHORT_LOG), f.fma(square, constant(x.type, -0.5), m))
+    found = f.fma(exponent, constant(x.type, math.log(2)), tail)
+    return f.select(f.compare("olt", x, math.inf), found, x)
+
+
 def _log_beyond(f: IRFunction, x: Value, near_zero: bool) -> Value:
     """log(1 + x); with all digits where it is near 0, which a float32 does not need."""
     near = f.binary("fadd", x, 1.0)
     if not near_zero:
-        return log(f, near)
+        return _short_log(f, near)
     lost = f.binary("fdiv", f.binary("fsub", x, f.binary("fsub", near, 1.0)), near)
     lost = f.select(f.compare("olt", x, 2.0**53), lost, constant(x.type, 0.0))  # infinity less itself is no number
     return f.binary("fadd", log(f, near), lost)
@@ -142,4 +182,5 @@ def atanh(f: IRFunction, x: Value) -> Value:
     """What has x for its hyperbolic tangent; infinite at 1 and -1."""
     a = _size(f, x)
     quotient = f.binary("fdiv", f.binary("fadd", a, a), f.binary("fsub", _one(a), a))
+    quotient = f.select(f.compare("ogt", a, 1.0), constant(a.type, math.nan), quotient)
     return _odd(f, x, f.binary("fmul", _log_beyond(f, quotient, form(x).bits == 64), 0.5))

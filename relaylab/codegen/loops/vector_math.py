@@ -181,13 +181,22 @@ _ATANH = (
 )  # fmt: skip
 
 
-def mantissa(f: IRFunction, x: Value) -> tuple[Value, Value]:
-    """m in [sqrt 1/2, sqrt 2) and the exponent of x = m * 2^exponent, both floats; x is positive and finite."""
+def mantissa(f: IRFunction, x: Value, normal: bool = False) -> tuple[Value, Value]:
+    """m in [sqrt 1/2, sqrt 2) and the exponent of x = m * 2^exponent, both floats; x is positive and finite, and not
+    too small for all digits if `normal`.
+    """
     of = form(x)
+    if normal:
+        return _parted(f, x, f.binary("sub", bits(f, x), of.root))
     denormal = f.compare("olt", x, 2.0 ** (1 - of.bias))
     scaled = f.select(denormal, f.binary("fmul", x, 2.0**of.mantissa), x)
     roots = [constant(integers(x), of.root + (shift << of.mantissa)) for shift in (of.mantissa, 0)]  # scaled too
-    above = f.binary("sub", bits(f, scaled), f.select(denormal, *roots))
+    return _parted(f, x, f.binary("sub", bits(f, scaled), f.select(denormal, *roots)))
+
+
+def _parted(f: IRFunction, x: Value, above: Value) -> tuple[Value, Value]:
+    """Mantissa and exponent of bits less those of the least mantissa."""
+    of = form(x)
     m = f.binary("add", f.binary("and", above, (1 << of.mantissa) - 1), of.root)
     if of.bits == 64:  # which are shifted slowly
         above = f.cast("trunc", f.binary("lshr", above, 32), vector("i32", lanes(x.type)))
