@@ -21,7 +21,7 @@ from relaylab.ir.op import Op, facets
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type, type_text
 from relaylab.ir.visit import walk
 from relaylab.op.base import Known, Operator
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError
 
 PROBES = (0, 1, 2, 7)
 """Numbers with which it is looked for relations that do not take all."""
@@ -49,11 +49,8 @@ class _Asked:
         return self.record.is_procedure()
 
     def refusal(self, known: Mapping[SizeVar, int]) -> str:
-        """Why it does not take these sizes; "" if it does, or if a dimension is negative, which others say."""
-        try:
-            types, out = [_numbered(t, known) for t in self.types], _numbered(self.out, known)
-        except _Negative:
-            return ""
+        """Why it does not take these sizes; "" if it does. A size below 0 is that of a slice which has nothing."""
+        types, out = [_numbered(t, known) for t in self.types], _numbered(self.out, known)
         record = cast(Operator, with_known_sizes(self.record, known))
         try:
             given = record.relation(_Numbers(), *types)
@@ -100,17 +97,11 @@ class AskedTypes:
                 )
 
 
-class _Negative(RelayTypeError):
-    """A dimension is below 0."""
-
-
 def _numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
     """A type of tensors with the numbers that its sizes have."""
     if isinstance(t, TupleType):
         return TupleType([_numbered(part, known) for part in t.fields])
-    dims = [IntImm(evaluated(d, known)) if isinstance(d, SymbolicDim) else d for d in cast(TensorType, t).shape]
-    if any(isinstance(d, int) and d < 0 for d in dims):
-        raise _Negative("a dimension is below 0", code="vm.size")
+    dims = [IntImm(max(evaluated(d, known), 0)) if isinstance(d, SymbolicDim) else d for d in cast(TensorType, t).shape]
     return TensorType(dims, cast(TensorType, t).dtype)
 
 

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.native_function import NativeFunction
-from relaylab.interp.machine import LOWERED, EvaluationError, agrees, arrays_of
+from relaylab.interp.machine import LOWERED, EvaluationError, agrees, arrays_of, refusal
 from relaylab.interp.sizes import NO_SIZES, named_sizes, with_known_sizes
 from relaylab.interp.values import Value
 from relaylab.ir.base import Expr
@@ -238,6 +238,8 @@ def _evaluation(name: str, record: Operator, call: Call) -> Callable[..., Value]
         if type(value) is not np.ndarray:
             value = arrays_of(value)
         shape = value.shape
+        if 0 in shape and (why := refusal(record, args)):
+            raise EvaluationError(f"{name} failed: {why}", code="interp.failed")
         if value.dtype != dtype or (shape != dims and not _fit(shape, dims)):
             return _of_type(value, name, t)
         return value

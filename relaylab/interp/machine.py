@@ -18,7 +18,8 @@ from relaylab.interp.sizes import NO_SIZES, Sizes, named_sizes, with_known_sizes
 from relaylab.interp.values import Array, Closure, ConstructorValue, RefValue, Value, fields_of, fits
 from relaylab.ir.dims import SizeVar
 from relaylab.ir.excerpt import place_of
-from relaylab.op.rounding import evaluated
+from relaylab.op.base import Known, Operator
+from relaylab.op.rounding import evaluated, type_of
 from relaylab.support import progress
 from relaylab.support.errors import RelayError
 
@@ -329,18 +330,45 @@ def _store(what: tuple[Machine, ir.Call, Value, bool], frame: Frame) -> None:
 
 
 def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame) -> Value:
+    given = lambda: f"({', '.join(map(_kind, args))})"
+    record: Any = None
     try:
-        record: Any = op.facets(call.attrs if op is call.op else None)
+        record = op.facets(call.attrs if op is call.op else None)
         record = with_known_sizes(record, frame.sizes) if frame.sizes else record
         result = cast("Value", evaluated(record, args, call.inferred))
-    except (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError) as error:
+    except _CAUGHT as error:
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
-        given = ", ".join(map(_kind, args))
-        raise m.error(f"{op.name} failed on ({given}): {why}", call, frame) from error
+        why = refusal(record, args) or why
+        raise m.error(f"{op.name} failed on {given()}: {why}", call, frame) from error
     value = arrays_of(result)
+    if is_empty(value) and (why := refusal(record, args)):
+        raise m.error(f"{op.name} failed on {given()}: {why}", call, frame)
     if call.inferred is not None and not agrees(value, call.inferred):
         raise m.error(f"{op.name} gave {_kind(value)}, its type is {call.inferred}", call, frame)
     return value
+
+
+_CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
+
+
+def refusal(record: Operator | None, args: Sequence[Value]) -> str:
+    """Why an operator's type relation does not take arrays of these shapes; "" if it does, or does not say.
+
+    Sizes that were open when types were inferred are not refused before: a window that does not fit leaves nothing.
+    """
+    try:
+        if record is not None:
+            record.relation(Known(), *map(type_of, args))
+    except RelayError as error:
+        return error.message
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+        pass
+    return ""
+
+
+def is_empty(value: Value) -> bool:
+    """Whether a value is an array without elements."""
+    return isinstance(value, np.ndarray) and not value.size
 
 
 def arrays_of(result: Value) -> Value:

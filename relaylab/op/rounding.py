@@ -22,7 +22,7 @@ def evaluated(record: Operator, args: Sequence[object], out: Type | None = None)
     if record.reads_bits or not any(map(_has_bfloat, args)):
         return record.reference(*args)
     if out is None:
-        out = record.relation(Known(), *map(_type, args))
+        out = record.relation(Known(), *map(type_of, args))
     return _narrow(record.reference(*map(_wide, args)), out)
 
 
@@ -32,9 +32,10 @@ def _has_bfloat(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == BFLOAT16
 
 
-def _type(value: object) -> Type:
+def type_of(value: object) -> Type:
+    """The type of an array, or of a tuple of arrays."""
     if isinstance(value, tuple):
-        return TupleType(map(_type, cast("tuple[object, ...]", value)))
+        return TupleType(map(type_of, cast("tuple[object, ...]", value)))
     array = np.asarray(value)
     return TensorType(array.shape, array.dtype.name)
 
