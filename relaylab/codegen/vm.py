@@ -71,6 +71,7 @@ class VMInterpreter(Interpreter):
     """Runs the functions of an executable on the native machine."""
 
     def __init__(self, executable: VMExecutable):
+        executable.check_machine()  # else it would be evaluated: slowly, and nobody would know
         super().__init__(executable.program, wrap=array, pack=as_adt)
         self.executable = executable
 

@@ -28,7 +28,9 @@ from relaylab.ir.expr import Constant, Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.visit import children, walk
+from relaylab.runtime.executable import TargetInfo
 from relaylab.runtime.memory import aligned_copy
+from relaylab.runtime.native import check_machine
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
@@ -47,6 +49,10 @@ class VMExecutable:
         self.context = options_now() if specializations is None else specializations.context
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
+
+    def check_machine(self) -> None:
+        """ArtifactError `runtime.other-machine` unless this machine runs what it is compiled for."""
+        check_machine(TargetInfo(self._target.triple, self._target.needs, self.target))
 
     def constant(self, node: Constant) -> np.ndarray:
         """The value of a constant where kernels can read it; nobody writes to it."""

@@ -94,6 +94,12 @@ class Linker:
             raise _other_machine(f"it uses the CPU features {', '.join(missing)}, {why}")
 
 
+def check_machine(target: TargetInfo) -> None:
+    """ArtifactError unless this machine has what code for a target uses."""
+    with _lock:
+        linker().check(target)
+
+
 def flow_entry(code: bytes, target: TargetInfo, name: str = abi.FLOW) -> Callable[[object], int]:
     """`relaylab_flow` of an entry's object file; ArtifactError if this machine has not what its target needs."""
     with _lock:

@@ -8,6 +8,8 @@ from relaylab.codegen.vm_executable import VMExecutable
 from relaylab.ir import SizeVar
 from relaylab.loop.schedule import Schedule
 from relaylab.relay.vm import VirtualMachine
+from relaylab.runtime import native
+from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
@@ -63,3 +65,14 @@ def test_older_and_damaged_bytes():
     for damaged in (bytes(code).replace(b'"opt_level"', b'"opt"'), bytes(code)[:20], b"\xff\xfe", b""):
         with pytest.raises(RelayError):
             VMExecutable.load_exec(damaged, lib)
+
+
+def test_what_is_compiled_for_another_machine_is_not_evaluated_here(tmp_path):
+    other = "x86_64" if native.host_triple().startswith(("aarch64", "arm64")) else "aarch64"
+    exe = relay.vm.compile(program(SizeVar("n")), f"llvm -mtriple={other}-linux-gnu")
+    exe.mod.export_library(str(tmp_path / "saved.rlab"))
+    static = VMLibrary(exe.target, [], bytes(relay.vm.compile(program(3), "llvm").save()[0]))
+    for found in (exe, runtime.load_module(str(tmp_path / "saved.rlab")), static):
+        with pytest.raises(RelayError) as error:
+            VirtualMachine(found)
+        assert error.value.code == "runtime.other-machine"
