@@ -58,6 +58,8 @@ class Segment:
     stages: list[Stage] = field(default_factory=list)
     error: BaseException | None = None
     ran: bool = True
+    typed: int = 0
+    """How many of the stages, the last ones, only give types to what the pass left without."""
 
     @property
     def changed(self) -> bool:
@@ -67,7 +69,7 @@ class Segment:
     @property
     def main(self) -> Stage | None:
         """The run of the pass itself, behind the passes that it requires."""
-        return self.stages[-1] if self.stages else None
+        return self.stages[-1 - self.typed] if self.stages else None
 
     @property
     def seconds(self) -> float:
@@ -142,10 +144,10 @@ class Pipeline:
         known = self._cache.get((mod, made, nth))
         if known is None:
             history = run_pipeline(mod, [made], PassContext(opt_level=self.opt_level))
-            error = history.error or (
-                broken(history.mod, made.info.name) if self.verify and history.mod is not mod else None
-            )
-            known = self._cache[mod, made, nth] = Segment(mod, history.mod, list(history), error)
+            known = Segment(mod, history.mod, list(history), history.error)
+            if self.verify and known.changed and known.error is None:
+                _check(known, made.info.name)
+            self._cache[mod, made, nth] = known
             self.runs += 1
         return known
 
@@ -258,20 +260,19 @@ class Pipeline:
         return f"{shell_words('relaylab', 'passes', program, '-O', str(self.opt_level), '-p', names)}{note}"
 
 
-def broken(mod: IRModule, name: str) -> RelayError | None:
-    """What is wrong with the program that a pass of that name left: the rule that does not hold, and the node; or None.
-
-    A program whose functions all have types was checked when it got them.
-    """
-    if all(f.inferred is not None for f in mod.functions.values()):
-        return None
-    try:
-        InferType()(mod)
-    except RelayError as error:
-        return RelayError(
-            f"{name} left a broken program: {error.message}", code=error.code, place=error.place, help=error.help
-        )
-    return None
+def _check(done: Segment, name: str) -> None:
+    """Give the program that a pass of that name left the types that it lacks, which also checks it."""
+    if all(f.inferred is not None for f in done.after.functions.values()):
+        return
+    typing = run_pipeline(done.after, [InferType()])
+    if typing.error is None:
+        done.after, done.typed = typing.mod, len(typing.stages)
+        done.stages += typing.stages
+        return
+    done.error = error = typing.error
+    if isinstance(error, RelayError):
+        words = f"{name} left a broken program: {error.message}"
+        done.error = RelayError(words, code=error.code, place=error.place, help=error.help)
 
 
 def item_of(what: Pass | str) -> Item:

@@ -166,3 +166,17 @@ def test_a_broken_program_names_the_pass_the_rule_and_the_node(mod, change, rule
     assert rule in str(study.explore(mod, passes=[Breaks]).history.error)
     unchecked = Pipeline(mod, [Breaks], verify=False)
     assert unchecked.history.error is None or rule in "%q without binding it"
+
+
+def test_what_a_pass_leaves_untyped_gets_its_types_with_that_pass() -> None:
+    mod = relay.transform.InferType()(
+        relay.parse("""#[version = "0.0.5"]
+def @main(%x: Tensor[(4), float32], %c: bool) {
+  %0 = exp(%x);
+  if (%c) { tanh(%0) } else { nn.relu(%0) }
+}""")
+    )
+    pipeline = Pipeline(mod, ["ToBasicBlockNormalForm", "IntegerProducts"])
+    first, second = pipeline.segments
+    assert first.main is not None and first.main.name == "ToBasicBlockNormalForm" and first.changed
+    assert first.after["main"].inferred is not None and not second.changed

@@ -128,7 +128,7 @@ def _row(session: Session, k: int) -> PassRow:
         "steps": len(main.steps) if main else 0,
         "error": message_of(segment.error) if segment.error is not None else "",
         "error_kind": type(segment.error).__name__ if segment.error is not None else "",
-        "nested": _nested([*segment.stages[:-1], *(main.nested if main else [])]),
+        "nested": _nested([*(s for s in segment.stages if s is not main), *(main.nested if main else [])]),
     }
 
 
