@@ -49,7 +49,7 @@ from relaylab.runtime.native import Code, Instance
 from relaylab.runtime.ndarray import NDArray
 from relaylab.runtime.threads import num_threads
 from relaylab.support.collection import no_collection
-from relaylab.transform import DynamicToStatic, InferType, Sequential, default_passes
+from relaylab.transform import DynamicToStatic, InferType, Sequential, SimplifyExpr, default_passes
 from relaylab.transform.normal_forms.first_order import first_order
 
 
@@ -71,7 +71,8 @@ class OpenForm:
         self.sizes = OpenSizes(frozenset(self.named))
         self.capacities: list[int] = []
         with no_collection():
-            plain = first_order(with_plain_products(with_counted_ranges(InferType()(DynamicToStatic()(mod)))))
+            known = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), InferType()])(mod)
+            plain = first_order(with_plain_products(with_counted_ranges(known)))
             final = Sequential(default_passes())(plain)
             check_open(final["main"])
             self.asked = AskedTypes(final["main"])

@@ -32,8 +32,6 @@ def with_plain_products(mod: IRModule) -> IRModule:
 
 
 def _plain(new: Expr, old: Expr, used: Users) -> Expr:
-    if is_call_to(new, "transpose"):
-        return _untransposed(new, cast(Call, old))
     if is_call_to(new, "divide", "multiply"):
         return _scaled_before(new, cast(Call, old), used)
     if not is_call_to(new, "nn.batch_matmul") or not any(is_dynamic(a.checked_type) for a in cast(Call, old).args):
@@ -44,22 +42,6 @@ def _plain(new: Expr, old: Expr, used: Users) -> Expr:
     record = facets(new)
     turned = {**dict(record.items()), "transpose_b": not record.transpose_b}
     return Call(new.op, [left, right.args[0]], type(record)(**turned), span=new.span)
-
-
-def _untransposed(new: Call, old: Call) -> Expr:
-    """The last two axes exchanged, leading ones merged, the last two exchanged again: only leading ones are merged."""
-    middle = new.args[0]
-    if not is_call_to(middle, "reshape"):
-        return new
-    inner = middle.args[0]
-    if not is_call_to(inner, "transpose") or not (_swaps_last(new) and _swaps_last(inner)):
-        return new
-    after = cast(Call, old.args[0])
-    before = after.args[0]
-    if cast(TensorType, before.checked_type).shape[-2:] != cast(TensorType, after.checked_type).shape[-2:]:
-        return new
-    record = {"newshape": cast(TensorType, old.checked_type).shape, "allowzero": True}
-    return Call(cast(Op, middle.op), [inner.args[0]], type(facets(middle))(**record), span=new.span)
 
 
 def _scaled_before(new: Call, old: Call, used: Users) -> Expr:
