@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
 import pytest
 from onnx_tools import compare, helper, imported, model, node_model, onnx, reference, run
@@ -9,7 +11,8 @@ from onnx_tools import compare, helper, imported, model, node_model, onnx, refer
 from relaylab.compat import uninstall_tvm
 from relaylab import install_as_tvm, relay, study
 from relaylab.frontend.onnx import input_shapes, operators
-from relaylab.ir import OPERATORS, AnyDim, If, TensorType
+from relaylab.ir import OPERATORS, AnyDim, Constant, If, TensorType
+from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayError
 
 X, W = np.ones((2, 3), "float32"), np.arange(12, dtype="float32").reshape(3, 4)
@@ -209,6 +212,28 @@ def test_external_data_lies_beside_the_model(tmp_path):
     onnx.save_model(dense(), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     compare(run(imported(path), {"x": X}), [X @ W])
     assert "w" not in imported(path)["main"].astext().split("(")[0]
+
+
+@pytest.mark.parametrize("offset", [0, 4, 5000])
+def test_large_external_data_is_mapped(offset, tmp_path):
+    """Its pages take memory when they are looked at, and the system may take them back."""
+    w, x = np.random.default_rng(0).standard_normal((640, 512), "float32"), np.ones((1, 640), "float32")
+    (tmp_path / "weights.bin").write_bytes(bytes(offset) + w.tobytes())
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, ["y"], {"w": w})
+    [tensor] = proto.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.data_location = 1
+    for key, value in {"location": "weights.bin", "offset": offset, "length": w.nbytes}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    onnx.save(proto, tmp_path / "m.onnx")
+    mod = imported(tmp_path / "m.onnx")
+    [weights] = [e for e in walk((mod["main"].body,)) if isinstance(e, Constant)]
+    base = weights.data.numpy()
+    while isinstance(base, np.ndarray):
+        base = base.base
+    assert isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap)
+    for executor in ("debug", "graph"):
+        compare(run(mod, {"x": x}, executor), [x @ w], 1e-4)
 
 
 def test_programs_of_commands_may_be_onnx_files(tmp_path):

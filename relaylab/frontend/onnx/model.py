@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
@@ -28,6 +29,9 @@ DTYPES = {
 
 FEW_BITS = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
 """Bits and sign of the integers that are smaller than a byte, by the number of their type: UINT4, INT4, UINT2, INT2."""
+
+MAPPED = 1 << 20
+"""From how many bytes on a tensor in a file of its own is not read but mapped."""
 
 _UNREAD = ("doc_string", "metadata_props")
 """Texts that nothing here reads."""
@@ -278,7 +282,20 @@ def _listed(tensor: TensorProto, dtype: np.dtype) -> np.ndarray:
     return values.astype("uint16").view(dtype) if bits else values.astype(dtype)
 
 
-def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) -> bytes:
+def _content(file: BinaryIO, offset: int, length: int) -> bytes | memoryview:
+    """A part of a file: many bytes are its own pages, which take memory when they are looked at, and may go again."""
+    if length >= MAPPED:
+        first = offset - offset % mmap.ALLOCATIONGRANULARITY
+        try:
+            pages = mmap.mmap(file.fileno(), offset - first + length, access=mmap.ACCESS_READ, offset=first)
+            return memoryview(pages)[offset - first :]
+        except (OSError, ValueError):
+            pass  # a file system without it
+    file.seek(offset)
+    return file.read(length)
+
+
+def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) -> bytes | memoryview:
     """Bytes from a file beside the model, never from elsewhere."""
     given = {e.key: e.value for e in tensor.external_data}
     if folder is None:
@@ -304,7 +321,6 @@ def _external(tensor: TensorProto, what: str, folder: Path | None, size: int) ->
         with path.open("rb") as file:
             if offset + length > os.fstat(file.fileno()).st_size:  # before memory is taken for it
                 raise RelayValueError(f"{what}: {path} has no {length} bytes at {offset}", code="import.external")
-            file.seek(offset)
-            return file.read(length)
+            return _content(file, offset, length)
     except OSError as error:
         raise RelayValueError(f"{what}: cannot read {path}: {error.strerror}", code="import.external") from None
