@@ -85,6 +85,17 @@ def activations(a, b):
     return torch.nn.functional.silu(a @ b.mT, inplace=True), torch.nn.functional.hardswish(a * 3, inplace=True)
 
 
+def composed(a, b):
+    x = (a @ b.mT).softmax(-1)
+    return x.masked_fill_(x > 0.5, 0)
+
+
+def pooled(a, b):
+    """torch's parts say how the result lies in memory."""
+    x = torch.stack([a, b]).permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+    return torch.nn.functional.adaptive_avg_pool2d(x, 1), torch.nn.functional.adaptive_avg_pool2d(x, (1, 2))
+
+
 def unclear(a, b):
     """A reshape may be a view: torch itself says what is written where."""
     x = a.clone()
@@ -93,7 +104,7 @@ def unclear(a, b):
     return y + 1
 
 
-BY_PARTS = (rows, views, shapes, places, results, cast, kept, nested, several, activations)
+BY_PARTS = (rows, views, shapes, places, results, cast, kept, nested, several, activations, composed, pooled)
 
 
 @pytest.mark.parametrize("function", [*BY_PARTS, unclear], ids=lambda f: f.__name__)

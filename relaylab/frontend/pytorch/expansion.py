@@ -23,7 +23,8 @@ _NO_GRAD, _AUTOCAST = "wrap_with_set_grad_enabled", "wrap_with_autocast"
 _SAME = frozenset(("detach_.default", "lift_fresh_copy.default", "lift_fresh.default"))
 _TRACED = frozenset(("val", "tensor_meta"))
 _NEW = frozenset(
-    "batch_norm conv1d conv2d conv3d conv_transpose2d group_norm layer_norm linear matmul max_pool2d pad".split()  # noqa: SIM905
+    "adaptive_avg_pool2d batch_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"  # noqa: SIM905
+    " group_norm layer_norm linear log_softmax matmul max_pool2d pad softmax".split()
 )
 """Composed operators whose result is a tensor of its own; others may give their argument, and do not say so."""
 _KEEPING = frozenset("copy fill index_add index_copy index_fill index_put masked_fill masked_scatter scatter".split())  # noqa: SIM905
@@ -184,10 +185,12 @@ class Expansion:
         if len(sizes) > before:  # an open size was taken for a number
             raise NotByParts
         calls = [n for n in needed(traced.graph) if n.op == "call_function"]
+        if [n.target for n in calls] == [target]:  # without converter it is named with all such, sooner than by torch
+            return None
         strange = [n for n in calls if not (self.known(w := name_of(n.target)) or w in TABLE)]
         if strange or any(changes(n) for n in calls):  # a machine's own kernels too, which torch takes without grad
             raise NotByParts
-        return None if [n.target for n in calls] == [target] else traced
+        return traced
 
 
 def _is_new(target: Fx) -> bool:

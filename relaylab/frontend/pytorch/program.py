@@ -30,7 +30,7 @@ KEPT = (
     "linear", "upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec",
     "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec",
     "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
-    "grid_sampler_2d", "col2im",
+    "grid_sampler_2d", "col2im", "adaptive_avg_pool2d",
 )  # fmt: skip
 """Operators that Relay says better than their parts."""
 GENERATED = '"<eval_with_key>'
@@ -241,6 +241,19 @@ def _bad_infos(info: object) -> RelayTypeError:
     )
 
 
+def dim_names(program: ExportedProgram) -> dict[str, str]:
+    """The names of `torch.export.Dim`s by those of torch's symbols; a program that was loaded from a file has none."""
+    values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
+    env = next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
+    told, sources = (getattr(env, name, {}) for name in ("source_name_to_debug_name", "var_to_sources"))
+    found: dict[str, str] = {}
+    for symbol, names in sources.items():
+        name = next((told[s.name] for s in names if isinstance(s.name, str) and s.name in told), None)
+        if isinstance(name, str) and name.isidentifier():  # derived ones are formulas
+            found.setdefault(str(env.replacements.get(symbol, symbol)), name)
+    return found
+
+
 def input_types(program: object) -> dict[str, tuple[tuple[int | str, ...], str]] | None:
     """Shapes and data types of the inputs of a program of torch.export; an open dimension is its name.
 
@@ -251,7 +264,9 @@ def input_types(program: object) -> dict[str, tuple[tuple[int | str, ...], str]]
     known = cast("ExportedProgram", program)
     values = {n.name: n.meta.get("val") for n in known.graph.nodes if n.op == "placeholder"}
     names = [n for n in known.graph_signature.user_inputs if isinstance(n, str) and hasattr(values[n], "shape")]
+    called = dim_names(known)
     dims = {
-        name: tuple(d if isinstance(d, int) else str(d) for d in map(size_of, values[name].shape)) for name in names
+        name: tuple(d if isinstance(d, int) else called.get(str(d), str(d)) for d in map(size_of, values[name].shape))
+        for name in names
     }
     return {name: (dims[name], type_of(values[name], f"the input `{name}`").dtype) for name in names}
