@@ -10,6 +10,7 @@ import pytest
 from relaylab import relay
 from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.open_rules import check_open
+from relaylab.frontend.pytorch.program import input_types
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -64,6 +65,22 @@ def test_a_part_that_is_copied_has_the_sizes_of_the_program() -> None:
         states, (hidden, cell) = model(x)
         for got, of in zip(machine.invoke("main", x.numpy()), (states, hidden, cell)):
             np.testing.assert_allclose(got.numpy(), of.detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_sizes_have_the_names_of_their_dims(strict: bool) -> None:
+    class Product(torch.nn.Module):
+        def forward(self, x, y, z):
+            return x @ y.T, z + 1
+
+    batch, seq = torch.export.Dim("batch"), torch.export.Dim("seq", max=64)
+    inputs, dims = (torch.randn(4, 5), torch.randn(6, 5), torch.randn(7, 2)), ({0: batch, 1: seq}, {1: seq}, {})
+    dims[2][0] = torch.export.Dim.DYNAMIC
+    program = torch.export.export(Product(), inputs, dynamic_shapes=dims, strict=strict)
+    main = relay.frontend.from_pytorch(program)[0]["main"]
+    (first, second), (_, third), (free, _) = (p.type_annotation.shape for p in main.params)
+    assert (first.name, second.name) == ("batch", "seq") and third is second and free.name.startswith("s")
+    assert input_types(program)["x"] == (("batch", "seq"), "float32")
 
 
 def test_a_gather_along_the_first_axis_has_an_open_form() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -26,19 +26,22 @@ class TorchGraph(Graph):
 
     remedy = "export the model with that size fixed, or give its number in input_infos"
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
         super().__init__()
+        self.names = names or {}
+        """What a user calls the open dimensions, by torch's names."""
         self.open: dict[str, int | SymbolicDim] = {}
         """The open dimensions of inputs by torch's names, and the numbers that are given for them."""
 
     def named(self, formula: Size, given: Dim) -> int | AnyDim:
-        """A dimension of an input: a number, which may be `given`, a size with torch's name, or `Any`."""
+        """A dimension of an input: a number, which may be `given`, a size with its name, or `Any`."""
         if isinstance(formula, int):
             return IntImm(formula)
         if not formula.is_Symbol:
             return given
-        found = given if isinstance(given, (int, SymbolicDim)) else SizeVar(str(formula))
-        known = self.open.setdefault(str(formula), found)
+        symbol = str(formula)
+        found = given if isinstance(given, (int, SymbolicDim)) else SizeVar(self.names.get(symbol, symbol))
+        known = self.open.setdefault(symbol, found)
         return found if isinstance(found, int) else known
 
     def dim(self, formula: Size) -> int | SymbolicDim | None:

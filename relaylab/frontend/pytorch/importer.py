@@ -17,6 +17,7 @@ from relaylab.frontend.pytorch.expansion import Expansion, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
+from relaylab.frontend.pytorch.program import dim_names
 from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
 from relaylab.support.dtypes import BFLOAT16
@@ -45,7 +46,7 @@ class TorchImporter:
         self.program, self.friendly, self.custom = program, friendly, custom
         self.nodes: list[Any] = needed((parts or program).graph)
         self.held: Mapping[str, Any] = parts.held if parts else {}
-        self.g = TorchGraph()
+        self.g = TorchGraph(dim_names(program))
         self.values: dict[str, Any] = {}
 
     def check_operators(self) -> None:
