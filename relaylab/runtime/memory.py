@@ -10,7 +10,9 @@ import math
 import mmap
 import os
 import sys
+import weakref
 from functools import lru_cache
+from typing import BinaryIO
 
 import numpy as np
 
@@ -42,11 +44,28 @@ def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
         ) from None
 
 
+def map_file(file: BinaryIO, offset: int, length: int) -> memoryview:
+    """Bytes of a file as pages that take memory when they are looked at; OSError, ValueError where that cannot be."""
+    first = offset - offset % mmap.ALLOCATIONGRANULARITY
+    pages = mmap.mmap(file.fileno(), offset - first + length, access=mmap.ACCESS_READ, offset=first)
+    _files.add(pages)
+    return memoryview(pages)[offset - first :]
+
+
+_files: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+"""The pages of files: who looks at them again reads them again."""
+
+
 def give_back() -> None:
-    """Give freed memory back to the system, where the C library keeps it and can be asked (glibc): a millisecond."""
+    """Give memory back to the system: what is freed, where the C library keeps it and can be asked (glibc), and the
+    pages of files. It takes a millisecond.
+    """
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for pages in list(_files):
+            pages.madvise(mmap.MADV_DONTNEED)
 
 
 @lru_cache(maxsize=1)

@@ -35,10 +35,10 @@ class ConstantPool:
         self.size = 0
         self.memory = aligned(PREFETCHED, "the constants")
 
-    def add_all(self, wanted: Iterable[PackedConstant], let_go: Callable[[], int] = lambda: 0) -> None:
+    def add_all(self, wanted: Iterable[PackedConstant], let_go: Callable[[], object] = lambda: None) -> None:
         """Pack those that are not here yet, in the order given, on all processors: numpy needs no lock for it.
 
-        `let_go` frees as many bytes of plain weights as it says, once they are packed.
+        `let_go` says that plain weights may go once they are packed.
         """
         missing = {packed.key: packed.make() for packed in wanted if packed.key not in self.offsets}
         for key, packing in missing.items():
@@ -47,18 +47,18 @@ class ConstantPool:
         self._make_room()
         waiting = sorted(missing.items(), key=lambda item: item[1].nbytes)
         missing.clear()  # what is packed has no other owner then
-        freed = let_go()
+        let_go()
         if self.size > GIVEN_BACK:  # what the passes and LLVM have freed
             give_back()
         with ThreadPoolExecutor(PACKERS, thread_name_prefix="relaylab-pack") as threads:
             started: deque[Future[int]] = deque()
             while waiting:  # the largest first, so that no thread is left alone with it
                 started.append(threads.submit(self._write, *waiting.pop()))
-            written = 0
+            written, many = 0, False
             while started:
                 written += started.popleft().result()
-                if freed and written > GIVEN_BACK:
-                    written = 0
+                if written > GIVEN_BACK or (many and not started):
+                    written, many = 0, True
                     give_back()
 
     def add(self, packed: PackedConstant) -> int:

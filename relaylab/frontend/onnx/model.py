@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import numpy as np
 
 from relaylab.ir import AnyDim, TensorType
-from relaylab.runtime.memory import is_addressable
+from relaylab.runtime.memory import is_addressable, map_file
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 
 if TYPE_CHECKING:
@@ -285,10 +284,8 @@ def _listed(tensor: TensorProto, dtype: np.dtype) -> np.ndarray:
 def _content(file: BinaryIO, offset: int, length: int) -> bytes | memoryview:
     """A part of a file: many bytes are its own pages, which take memory when they are looked at, and may go again."""
     if length >= MAPPED:
-        first = offset - offset % mmap.ALLOCATIONGRANULARITY
         try:
-            pages = mmap.mmap(file.fileno(), offset - first + length, access=mmap.ACCESS_READ, offset=first)
-            return memoryview(pages)[offset - first :]
+            return map_file(file, offset, length)
         except (OSError, ValueError):
             pass  # a file system without it
     file.seek(offset)
