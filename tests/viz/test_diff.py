@@ -315,3 +315,15 @@ def test_an_operator_in_the_place_of_another_is_a_change():
     x = relay.var("x", shape=(1, 8))
     pair = [_typed(relay.Function([x], relay.exp(f(relay.tanh(x))))) for f in (relay.nn.relu, relay.sigmoid)]
     assert diff(*pair).counts == {"changed": 1}
+
+
+def test_branches_of_one_title_have_counterparts() -> None:
+    text = """#[version = "0.0.5"]
+def @main(%c: bool, %d: bool, %x: Tensor[(4), float32]) {
+  let %y = if (%c) { tanh(%x) } else { exp(%x) };
+  if (%d) { nn.relu(%y) } else { sqrt(%y) }
+}"""
+    mod = relay.transform.InferType()(relay.parse(text))
+    assert diff(mod, mod).counts == {}
+    changed = relay.transform.InferType()(relay.parse(text.replace("nn.relu", "rsqrt")))
+    assert diff(mod, changed).counts == {"changed": 1}

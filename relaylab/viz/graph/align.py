@@ -2,11 +2,12 @@
 
 First nodes with equal names and equal history of operands, then nodes alike in themselves in the order of
 the two views, then nodes of the same operator between those, then nodes that stand in the same place: between the same
-neighbours, or as variables of one type. What is left has no counterpart.
+neighbours, or as variables of one type. Groups follow the nodes in them. What is left has no counterpart.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
@@ -23,9 +24,7 @@ def align(before: View, after: View) -> dict[str, str]:
     for key in (_own_key, _name_key):
         _match(pairs, *_left(pairs, before, after), lambda n, side, key=key: key(n))
     _in_place(pairs, before, after)
-    titles = {(g.kind, g.title): g.id for g in reversed(before.groups)}
-    pairs.update((g.id, titles[g.kind, g.title]) for g in _once(after, titles))
-    return pairs
+    return pairs | _groups(pairs, before, after)
 
 
 def complete(before: View, after: View) -> dict[str, str]:
@@ -111,9 +110,34 @@ def _variable(node: Node, view: View, names: dict[str, str]) -> Hashable:
     return (node.kind, node.type) if node.kind == "var" else None
 
 
-def _once(view: View, titles: dict) -> Iterable:
-    """The groups that have a counterpart by kind and title; each title once."""
-    return {(g.kind, g.title): g for g in reversed(view.groups) if (g.kind, g.title) in titles}.values()
+def _groups(pairs: Mapping[str, str], before: View, after: View) -> dict[str, str]:
+    """Groups of one kind and title: those that share nodes, the most first; the rest in order."""
+    old, new = (_titled(view) for view in (before, after))
+    titles = [{g.id: (g.kind, g.title) for g in view.groups} for view in (before, after)]
+    shared = Counter((after.node_by_id[n].group, before.node_by_id[o].group) for n, o in pairs.items())
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+
+    def pair(there: str, here: str) -> None:
+        if there not in found and here not in taken:
+            found[there] = here
+            taken.add(here)
+
+    for (there, here), _ in shared.most_common():
+        if there and here and titles[1][there] == titles[0][here]:
+            pair(there, here)
+    for title in (t for t in new if t in old):
+        left = (g for g in new[title] if g not in found)
+        for there, here in zip(left, [g for g in old[title] if g not in taken]):
+            pair(there, here)
+    return found
+
+
+def _titled(view: View) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for group in view.groups:
+        found.setdefault((group.kind, group.title), []).append(group.id)
+    return found
 
 
 def _own_key(node: Node) -> Hashable:
