@@ -62,7 +62,7 @@ class ConvTranspose(Convolution):
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         found = in_float32(self, inputs, types)
-        return self._spread(inputs, types) if found is None else found
+        return found if found is not None or self.op_name.startswith("qnn.") else self._spread(inputs, types)
 
     def _spread(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """With a filter for each channel a convolution by it turned round, of data with zeros between its elements:
