@@ -63,9 +63,7 @@ def _rank(x: Expr) -> int:
 
 @pass_(level=3, requires=("InferType",), idempotent=True)
 class CanonicalizeOps(FunctionPass):
-    """Writes `nn.bias_add` as an addition of the bias with its shape extended, and a product of a transposed right side
-    as one that takes it as it is.
-    """
+    """Writes `nn.bias_add` as an addition, and a product of a transposed right side as one that takes it as it is."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         return rewrite(func, _canonical)
