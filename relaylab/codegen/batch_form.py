@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class BatchForm:
         plain = Sequential([DynamicToStatic(), InferType(), SimplifyInference(), InferType()])(mod)
         if len(self.named) != 1 or not has_open_batch(plain["main"]):
             raise RelayTypeError("it does not compute each example of a batch alone", code="codegen.no-examples")
-        one = specialized(mod, [(1, *map(int, t.shape[1:])) for t in types], {})
+        one = specialized(mod, [(1, *cast("tuple[int, ...]", t.shape[1:])) for t in types], {})
         self.executor = build(one, target)["default"](cpu(0)).executor
         self.seconds = time.perf_counter() - start
 

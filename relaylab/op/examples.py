@@ -50,11 +50,13 @@ _size = lru_cache(maxsize=64)(lambda d: Size(d.name, 0))
 
 def _readable(name: str, t: Type) -> tuple[Tensor, ...]:
     """What a loop form reads of an operand of a type, one tensor or several; nothing if it cannot be told."""
-    fields = t.fields if isinstance(t, TupleType) else (t,)
-    shapes = [(_extents(f), f) for f in fields]
-    if any(shape is None for shape, _ in shapes):
-        return ()
-    return tuple(Tensor(f"{name}.{k}", shape, f.dtype) for k, (shape, f) in enumerate(shapes))
+    found: list[Tensor] = []
+    for k, part in enumerate(t.fields if isinstance(t, TupleType) else (t,)):
+        shape = _extents(part)
+        if shape is None:
+            return ()
+        found.append(Tensor(f"{name}.{k}", shape, cast(TensorType, part).dtype))
+    return tuple(found)
 
 
 def _keeps(value: ScalarExpr, example: Axis, batched: Collection[Tensor]) -> bool:

@@ -244,7 +244,7 @@ def _bad_infos(info: object) -> RelayTypeError:
 def dim_names(program: ExportedProgram) -> dict[str, str]:
     """The names of `torch.export.Dim`s by those of torch's symbols; a program that was loaded from a file has none."""
     values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
-    env = next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
+    env: Any = next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
     told, sources = (getattr(env, name, {}) for name in ("source_name_to_debug_name", "var_to_sources"))
     found: dict[str, str] = {}
     for symbol, names in sources.items():

@@ -63,13 +63,12 @@ _between = is_op("reshape")(is_op("transpose")(x).named("first")).named("between
 @rule(is_op("transpose")(_between))
 def undone_transpose(root, types, x, first, between):
     """A transpose, a reshape and a transpose are one reshape, if the second transpose undoes the first."""
-    shapes = [_extents(types, e) for e in (first, between, root)]
-    parts = None if None in shapes else _common_parts(*shapes[:2])
-    if parts is None:
+    moved, split, shape = (_extents(types, e) for e in (first, between, root))
+    if moved is None or split is None or shape is None or (parts := _common_parts(moved, split)) is None:
         return None
-    before, after = axis_order(first, len(shapes[0])), axis_order(root, len(shapes[2]))
+    before, after = axis_order(first, len(moved)), axis_order(root, len(shape))
     given = [part for axis in range(len(before)) for part in parts[0].get(before.index(axis), ())]
-    return reshaped(x, shapes[2]) if given == [part for axis in after for part in parts[1].get(axis, ())] else None
+    return reshaped(x, shape) if given == [part for axis in after for part in parts[1].get(axis, ())] else None
 
 
 def _extents(types: Types, expr: Expr) -> tuple[Dim, ...] | None:
@@ -107,7 +106,7 @@ def _common_parts(source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Parts, 
 def _magnitude(size: Dim) -> tuple[int, int]:
     """An order of sizes in which a factor comes before the product, if all sizes are large."""
     if not isinstance(size, SymbolicDim):
-        return 0, int(size)
+        return 0, cast(int, size)
     return max(map(len, size.terms)), sum(map(abs, size.terms.values()))
 
 
