@@ -21,7 +21,6 @@ from relaylab.codegen.specialize import input_tensors, specialized
 from relaylab.ir.module import IRModule
 from relaylab.runtime.device import cpu
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayTypeError
 from relaylab.transform import DynamicToStatic, InferType, Sequential, SimplifyInference
 
 
@@ -29,20 +28,23 @@ class BatchForm:
     """One compiled form for batches of all sizes. Calls from several threads take turns."""
 
     def __init__(self, mod: IRModule, target: CpuTarget):
-        """Compile the typed `mod` for one example, in the current PassContext.
-
-        RelayTypeError `codegen.no-examples` for a program of which this is not seen to be enough.
-        """
+        """Compile the typed `mod`, which has an open batch, for one example, in the current PassContext."""
         start = time.perf_counter()
         types = [t for _, t in input_tensors(mod["main"].params)]
         self.wanted = InputSizes(types)
         self.named = self.wanted.named
-        plain = Sequential([DynamicToStatic(), InferType(), SimplifyInference(), InferType()])(mod)
-        if len(self.named) != 1 or not has_open_batch(plain["main"]):
-            raise RelayTypeError("it does not compute each example of a batch alone", code="codegen.no-examples")
         one = specialized(mod, [(1, *cast("tuple[int, ...]", t.shape[1:])) for t in types], {})
         self.executor = build(one, target)["default"](cpu(0)).executor
         self.seconds = time.perf_counter() - start
+
+    @staticmethod
+    def of(mod: IRModule, target: CpuTarget) -> BatchForm | None:
+        """That of a typed program; None for one whose examples are not seen to be computed alone, or with other sizes
+        that are open.
+        """
+        plain = Sequential([DynamicToStatic(), InferType(), SimplifyInference(), InferType()])(mod)
+        named = InputSizes([t for _, t in input_tensors(mod["main"].params)]).named
+        return BatchForm(mod, target) if len(named) == 1 and has_open_batch(plain["main"]) else None
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
         """The results for arrays of the inputs; None if those are not of the inputs' types."""

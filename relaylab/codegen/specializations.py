@@ -40,7 +40,7 @@ from relaylab.runtime.device import cpu
 from relaylab.runtime.executor import GraphExecutor
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.errors import RelayError
 from relaylab.transform import BindParams, InferType, PassContext
 
 LIMIT = "relay.codegen.specializations"
@@ -213,17 +213,13 @@ class Specializations:
             return FlowForm(self.mod, self.target, shapes)
         try:
             return OpenForm(self.mod, self.target, shapes)
-        except OutOfMemory:
-            raise
         except RelayError as error:
-            if error.code.startswith("schedule"):
+            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
-            try:
-                return BatchForm(self.mod, self.target)
-            except RelayTypeError as alone:
-                if alone.code != "codegen.no-examples":
-                    raise
-                raise error from None
+            by_examples = BatchForm.of(self.mod, self.target)
+            if by_examples is None:
+                raise
+            return by_examples
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""
