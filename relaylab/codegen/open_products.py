@@ -18,7 +18,9 @@ from relaylab.ir.op import Op, facets, is_call_to
 from relaylab.ir.types import TensorType, is_dynamic
 from relaylab.ir.visit import rewrite, users
 from relaylab.transform.engine.build import call, scalar, scalar_value
+from relaylab.transform.simplify.simplify_shapes import swaps_last
 
+MATRICES = 3  # axes of a batch of matrices
 Users = Mapping[Expr, Sequence[Expr]]
 
 
@@ -37,7 +39,7 @@ def _plain(new: Expr, old: Expr, used: Users) -> Expr:
     if not is_call_to(new, "nn.batch_matmul") or not any(is_dynamic(a.checked_type) for a in cast(Call, old).args):
         return new
     left, right = new.args
-    if not is_call_to(right, "transpose") or not _swaps_last(right):
+    if not is_call_to(right, "transpose") or not swaps_last(right, MATRICES):
         return new
     record = facets(new)
     turned = {**dict(record.items()), "transpose_b": not record.transpose_b}
@@ -65,9 +67,3 @@ def _scaled_before(new: Call, old: Call, used: Users) -> Expr:
     for reshape in reversed(above):
         found = Call(reshape.op, [found], reshape.attrs, span=reshape.span)
     return found
-
-
-def _swaps_last(call: Call) -> bool:
-    axes = facets(call).axes or ()
-    rank = len(axes)
-    return rank > 1 and [a % rank for a in axes] == [*range(rank - 2), rank - 1, rank - 2]

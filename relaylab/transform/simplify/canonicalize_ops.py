@@ -14,7 +14,7 @@ from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import rank_of, type_of
 from relaylab.transform.engine.manager import FunctionPass
-from relaylab.transform.simplify.simplify_shapes import axis_order
+from relaylab.transform.simplify.simplify_shapes import axis_order, swaps_last
 
 
 def _canonical(new: Expr, old: Expr) -> Expr:
@@ -36,7 +36,7 @@ def _in_place(new: Call, old: Call) -> Expr:
     right, rank = old.args[1], _rank(old.args[1])
     if not is_call_to(right, "transpose") or min(rank, _rank(old.args[0])) < 2:
         return new
-    if axis_order(right, rank) != [*range(rank - 2), rank - 1, rank - 2] or _comes_turned(right.args[0]):
+    if not swaps_last(right, rank) or _comes_turned(right.args[0]):
         return new
     record = {**facets(new), "transpose_b": not facets(old).transpose_b}
     name = "nn.matmul" if is_call_to(old, "nn.dense") else cast(Op, old.op).name

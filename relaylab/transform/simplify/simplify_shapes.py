@@ -120,6 +120,11 @@ def axis_order(moved: Expr, rank: int) -> list[int]:
     return [a % rank for a in axes]
 
 
+def swaps_last(transpose: Expr, rank: int) -> bool:
+    """Whether a transpose exchanges the last two axes and leaves the others."""
+    return rank > 1 and axis_order(transpose, rank) == [*range(rank - 2), rank - 1, rank - 2]
+
+
 def _merged_layouts(outer: Expr, inner: Expr) -> tuple[str, str] | None:
     """The layouts of one change that does what two do, if one of them splits or joins axes."""
     if is_call_to(outer, "layout_transform") and is_call_to(inner, "layout_transform"):
