@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
-from relaylab.ir.dims import SizeVar
+from relaylab.ir.dims import AnyDim, SizeVar
 from relaylab.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.op import Op, facets
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import operands_of, walk
 from relaylab.op.examples import keeps_examples
 
@@ -22,24 +23,28 @@ def examples_of(func: Function) -> Examples | None:
     All its inputs and results have them along the first axis, and element `n` of each is computed from elements `n` of
     the inputs and from constants alone. None where this does not hold, or is not seen.
     """
-    size = _batch(func)
+    size = _batch(func.params)
     if not isinstance(size, int) or size < 2:
         return None
     found = _Search(size)
-    return Examples(size, frozenset(found.batched)) if found.holds(func) else None
+    return Examples(size, frozenset(found.batched)) if found.holds(func, func.params) else None
 
 
-def has_open_batch(func: Function) -> bool:
-    """Whether a typed function computes each example on its own, as `examples_of` says, of a batch whose size has a
-    name: for all numbers that it may be.
+def open_batch(func: Function) -> list[Var] | None:
+    """The parameters with the examples of a batch whose size has a name, if a typed function computes each on its own,
+    as `examples_of` says, for all numbers that it may be; the others have no size with a name. None if it does not.
     """
-    size = _batch(func)
-    return isinstance(size, SizeVar) and _Search(size).holds(func)
+    batched = [p for p in func.params if is_dynamic(p.checked_type)]
+    size = _batch(batched)
+    if not isinstance(size, SizeVar) or not _Search(size).holds(func, batched):
+        return None
+    within = [d for p in batched for leaf in _leaves(p.checked_type) for d in cast(TensorType, leaf).shape[1:]]
+    return None if any(isinstance(d, AnyDim) for d in within) else batched
 
 
-def _batch(func: Function) -> int | SizeVar | None:
-    """The extent of the first axis of all inputs."""
-    sizes = {_leading(leaf) for p in func.params for leaf in _leaves(p.checked_type)}
+def _batch(params: Sequence[Var]) -> int | SizeVar | None:
+    """The extent of the first axis of all parameters."""
+    sizes = {_leading(leaf) for p in params for leaf in _leaves(p.checked_type)}
     return sizes.pop() if len(sizes) == 1 else None
 
 
@@ -69,9 +74,9 @@ class _Search:
     batched: set[Expr] = field(default_factory=set)
     seen: dict[tuple[Function, tuple[bool, ...]], bool] = field(default_factory=dict)
 
-    def holds(self, func: Function) -> bool:
-        """Whether a function whose parameters have the examples gives a result that has them too."""
-        self.batched |= set(func.params)
+    def holds(self, func: Function, batched: Sequence[Var]) -> bool:
+        """Whether a function of which these parameters have the examples gives a result that has them too."""
+        self.batched |= set(batched)
         return self._body(func)
 
     def _body(self, func: Function) -> bool:

@@ -13,7 +13,7 @@ from typing import cast
 
 import numpy as np
 
-from relaylab.analysis.examples import has_open_batch
+from relaylab.analysis.examples import open_batch
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import InputSizes
@@ -27,13 +27,20 @@ from relaylab.transform import DynamicToStatic, InferType, Sequential, SimplifyI
 class BatchForm:
     """One compiled form for batches of all sizes. Calls from several threads take turns."""
 
-    def __init__(self, mod: IRModule, target: CpuTarget):
-        """Compile the typed `mod`, which has an open batch, for one example, in the current PassContext."""
+    def __init__(self, mod: IRModule, target: CpuTarget, batched: Sequence[bool]):
+        """Compile the typed `mod` for one example, in the current PassContext; `batched` says which parameters have the
+        examples of an open batch.
+        """
         start = time.perf_counter()
-        types = [t for _, t in input_tensors(mod["main"].params)]
+        params = mod["main"].params
+        types = [t for _, t in input_tensors(params)]
         self.wanted = InputSizes(types)
         self.named = self.wanted.named
-        one = specialized(mod, [(1, *cast("tuple[int, ...]", t.shape[1:])) for t in types], {})
+        has = [held for p, held in zip(params, batched) for _ in input_tensors([p])]
+        self.batched = [k for k, held in enumerate(has) if held]
+        self.shared = [k for k, held in enumerate(has) if not held]
+        shapes = [(1, *t.shape[1:]) if held else t.shape for t, held in zip(types, has)]
+        one = specialized(mod, cast("list[tuple[int, ...]]", shapes), {})
         self.executor = build(one, target)["default"](cpu(0)).executor
         self.seconds = time.perf_counter() - start
 
@@ -42,21 +49,25 @@ class BatchForm:
         """That of a typed program; None for one whose examples are not seen to be computed alone, or with other sizes
         that are open.
         """
-        plain = Sequential([DynamicToStatic(), InferType(), SimplifyInference(), InferType()])(mod)
+        plain = Sequential([DynamicToStatic(), InferType(), SimplifyInference(), InferType()])(mod)["main"]
         named = InputSizes([t for _, t in input_tensors(mod["main"].params)]).named
-        return BatchForm(mod, target) if len(named) == 1 and has_open_batch(plain["main"]) else None
+        batched = open_batch(plain) if len(named) == 1 else None
+        return None if batched is None else BatchForm(mod, target, [p in batched for p in plain.params])
 
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
         """The results for arrays of the inputs; None if those are not of the inputs' types."""
         if self.wanted.fit(leaves) is None:
             return None
-        count = len(leaves[0])
+        count = len(leaves[self.batched[0]])
         infos = self.executor.plan.outputs
         results = [np.empty((count, *info.shape[1:]), info.dtype) for info in infos]
         with self.executor.lock:
             instance = self.executor.instance
+            for k in self.shared:
+                np.copyto(instance.inputs[k], leaves[k])
+            examples = [(instance.inputs[k], leaves[k]) for k in self.batched]
             for k in range(count):
-                for target, values in zip(instance.inputs, leaves):
+                for target, values in examples:
                     np.copyto(target[0], values[k])
                 self.executor.run()
                 for result, values in zip(results, instance.outputs):

@@ -25,9 +25,11 @@ from relaylab.support.errors import RelayError, RelayValueError
 
 PROBES = (0, 1, 2, 7)
 """Numbers with which it is looked for relations that do not take all."""
+REMEMBERED = 1024
+"""Of how many sets of numbers an answer is kept."""
 
 
-class _Numbers(Known):
+class Numbers(Known):
     """The solver of a relation whose types are numbers."""
 
     def unify(self, a: Type, b: Type) -> Type:
@@ -43,17 +45,38 @@ class _Asked:
     record: Operator
     types: tuple[Type | None, ...]
     out: Type | None
+    names: tuple[SizeVar, ...]
+    answers: dict[tuple[int, ...], str]
+    """What it says of numbers that it was asked about: sizes that data decides are others at each call, in a range."""
+
+    @staticmethod
+    def of(call: Call) -> _Asked:
+        """What is asked of the sizes of a call."""
+        types, record = tuple(a.checked_type for a in call.args), cast(Operator, facets(call))
+        names = sizes_in([d for t in (*types, call.checked_type) for d in _dims(t)])
+        return _Asked(record, types, call.checked_type, tuple(names), {})
 
     @property
     def is_procedure(self) -> bool:
         return self.record.is_procedure()
 
+    def answer(self, known: Mapping[SizeVar, int]) -> str:
+        """Why it does not take these sizes; "" if it does."""
+        key = tuple([known[name] for name in self.names])
+        found = self.answers.get(key)
+        if found is None:
+            found = self.refusal(known)
+            if len(self.answers) >= REMEMBERED:
+                self.answers.clear()
+            self.answers[key] = found
+        return found
+
     def refusal(self, known: Mapping[SizeVar, int]) -> str:
-        """Why it does not take these sizes; "" if it does. A size below 0 is that of a slice which has nothing."""
-        types, out = [_numbered(t, known) for t in self.types], _numbered(self.out, known)
+        """The same, asked anew. A size below 0 is that of a slice which has nothing."""
+        types, out = [numbered(t, known) for t in self.types], numbered(self.out, known)
         record = cast(Operator, with_known_sizes(self.record, known))
         try:
-            given = record.relation(_Numbers(), *types)
+            given = record.relation(Numbers(), *types)
             refused = record.refusal(types, [None] * len(types))
         except RelayError as error:
             return error.message
@@ -64,11 +87,10 @@ class _Asked:
         return any(map(self.refusal, self._probes()))
 
     def _probes(self) -> Iterator[dict[SizeVar, int]]:
-        names = list(sizes_in([d for t in (*self.types, self.out) for d in _dims(t)]))
         for number in PROBES:
-            yield dict.fromkeys(names, number)
-            if len(names) > 1:
-                yield {name: number + k for k, name in enumerate(names)}
+            yield dict.fromkeys(self.names, number)
+            if len(self.names) > 1:
+                yield {name: number + k for k, name in enumerate(self.names)}
 
 
 class AskedTypes:
@@ -80,15 +102,14 @@ class AskedTypes:
         for call in calls:
             if has_rule(call):
                 continue
-            types = tuple(a.checked_type for a in call.args)
-            record = cast(Operator, facets(call))
-            every.setdefault((repr(record), types, call.checked_type), _Asked(record, types, call.checked_type))
+            asked = _Asked.of(call)
+            every.setdefault((repr(asked.record), asked.types, asked.out), asked)
         self.found = [asked for asked in every.values() if asked.is_procedure or asked.refuses_some()]
 
     def check(self, known: Mapping[SizeVar, int]) -> None:
         """RelayValueError `vm.size` for sizes that one of them does not take."""
         for asked in self.found:
-            reason = asked.refusal(known)
+            reason = asked.answer(known)
             if reason:
                 raise RelayValueError(
                     f"`{asked.record.op_name}` does not take these sizes: {reason}",
@@ -97,10 +118,10 @@ class AskedTypes:
                 )
 
 
-def _numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
+def numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
     """A type of tensors with the numbers that its sizes have."""
     if isinstance(t, TupleType):
-        return TupleType([_numbered(part, known) for part in t.fields])
+        return TupleType([numbered(part, known) for part in t.fields])
     dims = [IntImm(max(evaluated(d, known), 0)) if isinstance(d, SymbolicDim) else d for d in cast(TensorType, t).shape]
     return TensorType(dims, cast(TensorType, t).dtype)
 

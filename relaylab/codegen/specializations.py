@@ -30,6 +30,8 @@ from relaylab.codegen.network.network import is_static_graph
 from relaylab.codegen.open_form import OpenForm
 from relaylab.codegen.saved_program import options_now
 from relaylab.codegen.specialize import Shape, deciding_inputs, input_tensors, is_open, reason_of, sizes_of, specialized
+from relaylab.codegen.staged.cut import data_decides
+from relaylab.codegen.staged.form import StagedForm
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule
@@ -58,6 +60,7 @@ _REMEMBERED = 1024
 """Of how many sets of shapes without a form is known how long they took."""
 
 Key = tuple[object, ...]
+AnyForm = OpenForm | BatchForm | StagedForm | FlowForm
 
 
 @dataclass
@@ -77,7 +80,7 @@ class Specialization:
         return None if outputs is None else _nested(self.result, iter(outputs))
 
 
-def _run_form(form: OpenForm | BatchForm | FlowForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+def _run_form(form: AnyForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
     """The results of a form; None for sizes that it does not take: the virtual machine says what is wrong with them."""
     try:
         return form.run(leaves)
@@ -115,7 +118,7 @@ class Specializations:
     """For which inputs there is no form, and why."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
-    open: OpenForm | BatchForm | FlowForm | None = None
+    open: AnyForm | None = None
     closed: str = ""
     """Why there is no form for all sizes; "" while it is not known."""
 
@@ -194,7 +197,7 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
-    def _open_form(self, shapes: Sequence[Shape]) -> OpenForm | BatchForm | FlowForm | None:
+    def _open_form(self, shapes: Sequence[Shape]) -> AnyForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""
         if self.open is None and not self.closed:
             try:
@@ -208,7 +211,13 @@ class Specializations:
                 self.closed = error.message
         return self.open
 
-    def _for_all_sizes(self, shapes: Sequence[Shape]) -> OpenForm | BatchForm | FlowForm:
+    def prepared(self) -> bool:
+        """Whether a program whose inputs have known sizes has a form, made now, for those that data decides."""
+        if self.open_inputs or self.deciding or not data_decides(self.mod):
+            return False
+        return self._open_form([t.concrete_shape for _, t in input_tensors(self.params)]) is not None
+
+    def _for_all_sizes(self, shapes: Sequence[Shape]) -> AnyForm:
         if _has_choices(self.mod):
             return FlowForm(self.mod, self.target, shapes)
         try:
@@ -217,9 +226,11 @@ class Specializations:
             if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
             by_examples = BatchForm.of(self.mod, self.target)
-            if by_examples is None:
+            if by_examples is not None:
+                return by_examples
+            if not data_decides(self.mod):
                 raise
-            return by_examples
+            return StagedForm(self.mod, self.target, shapes)
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""
@@ -251,7 +262,7 @@ class Specializations:
 
         Values that decide shapes may be others at each call: those of known shapes have to come twice.
         """
-        if isinstance(self.open, FlowForm) and not self.open.named:
+        if self.never or (isinstance(self.open, FlowForm) and not self.open.named):
             return False
         seconds = 0.0 if spent is None else spent[0]
         if self.open is not None:
@@ -312,6 +323,8 @@ class Specializations:
         if self.open is not None:
             named = ", ".join(map(str, self.open.named))
             of = f"for all sizes ({named})" if named else "with its control flow"
+            if isinstance(self.open, StagedForm):
+                of = f"for all sizes ({', '.join(filter(None, [named, self.open.found]))})"
             head = f"one form {of}: {self.open.seconds:.2f} s to compile\n"
         else:
             head = f"no form for all sizes: {self.closed}\n" if self.closed else ""

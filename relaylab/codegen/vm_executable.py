@@ -191,7 +191,7 @@ def executable_of(
     native = parse_target(target)
     forms = None if source is None else Specializations.of(*source, native)
     made = VMExecutable(with_networks(final), native, forms)
-    if forms is None or not forms.open_inputs:
+    if forms is None or not (forms.open_inputs or forms.prepared()):
         _ = made.natives
     return made
 

@@ -175,7 +175,7 @@ class _Maker:
             if callee.name in LOWERED or callee.definition.stateful or asks_for_sizes:
                 raise _Branches
             self.evaluates = True
-            return self.step(_evaluation(callee.name, record, call), ins, call)
+            return self.step(evaluation(call), ins, call)
         if not isinstance(callee, Function) or len(callee.params) != len(ins):
             raise _Branches
         native = self.natives.get(callee)
@@ -224,9 +224,9 @@ def _tuple(*values: Value) -> Value:
     return values
 
 
-def _evaluation(name: str, record: Operator, call: Call) -> Callable[..., Value]:
-    """An operator's reference semantics with its attributes, held against its type."""
-    t = call.inferred
+def evaluation(call: Call) -> Callable[..., Value]:
+    """The reference semantics of the operator that is called, with its attributes, held against the call's type."""
+    name, record, t = cast(Op, call.op).name, facets(call), call.inferred
     if not isinstance(t, TensorType) or any(_is_bfloat(x) for x in (t, *(a.inferred for a in call.args))):
         return lambda *args: _of_type(arrays_of(cast("Value", evaluated(record, args, t))), name, t)
     reference, dtype, dims = record.reference, np.dtype(t.dtype), _dims(t)

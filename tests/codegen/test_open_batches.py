@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.analysis.examples import has_open_batch
+from relaylab.analysis.examples import open_batch
 from relaylab.ir import Expr, IRModule, Var
 from relaylab.ir.dims import SizeVar
 from relaylab.transform import create
@@ -100,8 +100,8 @@ MIXED: dict[str, Callable[[Var], Expr]] = {
 def test_examples_that_others_decide_are_none(name: str) -> None:
     mod = program(lambda x: MIXED[name](x), IMAGE)
     simple = create("InferType")(create("SimplifyInference")(mod))
-    assert has_open_batch(create("InferType")(create("SimplifyInference")(program(images, IMAGE)))["main"])
-    assert not has_open_batch(simple["main"])
+    assert open_batch(create("InferType")(create("SimplifyInference")(program(images, IMAGE)))["main"])
+    assert not open_batch(simple["main"])
     machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
     for count in (37, 3):
         (x,) = arrays(count, IMAGE)

@@ -180,7 +180,7 @@ def test_who_waits_hears_how_far_it_is(monkeypatch):
     vm, said = machine(positive, (5, 7)), []
     with progress.heard(said.append):
         vm.run(X)
-    assert any("operator" in text for text in said)
+    assert any("step 1 of" in text for text in said)
 
 
 @pytest.mark.parametrize("ndim", range(4))

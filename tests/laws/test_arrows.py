@@ -77,6 +77,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "operations",
         "native",
         "flow",
+        "staged",
         "inspection",
     ),
     "viz": ("scene", "graph", "layout", "draw", "selection", "write", "figures", "diffs", "relay_viz"),

@@ -1,0 +1,262 @@
+"""A program in which data decides sizes as parts between which they are found.
+
+How many elements `argwhere` finds, or where a slice ends that values bound, no shape tells. Each such value becomes a
+parameter whose sizes have names, so that what is computed from it is an open program, as if a caller had brought it.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from relaylab.codegen.counted_ranges import with_counted_ranges
+from relaylab.codegen.open_types import PROBES, Numbers, numbered
+from relaylab.codegen.specialize import tensors_of
+from relaylab.interp.sizes import NO_SIZES, with_known_sizes
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, sizes_in
+from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
+from relaylab.ir.free import free_vars
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, facets, op_name
+from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.visit import children, rewrite, walk
+from relaylab.op.base import Operator
+from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, Sequential, SimplifyExpr
+from relaylab.transform.normal_forms.first_order import first_order
+
+MOST_ROUNDS = 16
+"""How often what is found may lead to what is found next: types are inferred anew for each."""
+
+
+@dataclass(eq=False)
+class Finding:
+    """A call that says sizes: its value is `var`, whose sizes have names; its arguments are `takes`."""
+
+    call: Call
+    var: Var
+    takes: list[Expr] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Part:
+    """An open program: a function whose parameters are values, and the values that it gives, in order."""
+
+    function: Function
+    gives: list[Var]
+
+
+@dataclass(eq=False)
+class Cut:
+    """A program as steps in order, and its results."""
+
+    params: list[Var]
+    steps: list[Part | Finding]
+    results: list[Expr]
+
+
+def data_decides(mod: IRModule) -> bool:
+    """Whether there are sizes in a typed program that have no names."""
+    return any(_is_unknown(node.inferred) for node in walk((mod["main"].body,)))
+
+
+def cut(mod: IRModule) -> Cut:
+    """The parts of a typed program and what is found between them.
+
+    Raises RelayTypeError `codegen.open-operator` for sizes that nothing finds once before they are used.
+    """
+    named, findings = _named(mod)
+    return _Cutting(named["main"], findings).made()
+
+
+# ---- names for what is found
+
+
+def _named(mod: IRModule) -> tuple[IRModule, list[Finding]]:
+    """The program with a parameter for each value that says sizes; what those are computed from are further results."""
+    passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
+    mod = InferType()(first_order(with_counted_ranges(passes(mod))))
+    mod = _with_results(mod, [mod["main"].body], mod["main"].params)
+    findings: list[Finding] = []
+    for _ in range(MOST_ROUNDS):
+        body = mod["main"].body
+        calls = [cast(Call, n) for n in walk((body,)) if _finds(n)]
+        new = [Finding(c, Var(f"found_{len(findings) + k}", _with_names(c.checked_type))) for k, c in enumerate(calls)]
+        if not new:
+            break
+        fields = [*children(body), *[a for f in new for a in f.call.args]]
+        renewed = rewrite(Tuple(fields), lambda now, _: now, memo={f.call: f.var for f in new})
+        findings += new
+        mod = passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
+    for node in walk((mod["main"].body,)):
+        if _is_unknown(node.inferred):
+            what = op_name(node) or "a call"
+            raise RelayTypeError(f"`{what}` gives the unknown shape {node.inferred}", code="codegen.open-operator")
+    _connect(mod["main"], findings)
+    return mod, findings
+
+
+def _with_results(mod: IRModule, results: Iterable[Expr], params: Sequence[Var]) -> IRModule:
+    main = FunctionWithFields(mod["main"], params=list(params), body=Tuple([*results]), ret_type=None)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): main}))
+
+
+def _connect(main: Function, findings: Sequence[Finding]) -> None:
+    """Say for each value that is found from what it is computed, and which parameter it is now."""
+    params, fields = iter(main.params[len(main.params) - len(findings) :]), iter(children(main.body)[1:])
+    for finding in findings:
+        finding.var = next(params)
+        finding.takes = [next(fields) for _ in finding.call.args]
+
+
+def _finds(node: Expr) -> bool:
+    """Whether a call of an operator has sizes that no sizes of its arguments tell, only their values."""
+    if not isinstance(node, Call) or not _is_unknown(node.checked_type) or not isinstance(node.op, Op):
+        return False
+    types = [a.checked_type for a in node.args]
+    if any(map(_is_unknown, types)) or node.op.definition.stateful:
+        return False
+    record = cast(Operator, facets(node))
+    return with_known_sizes(record, NO_SIZES) is record and any(_unknown_for(record, types, n) for n in PROBES)
+
+
+def _unknown_for(record: Operator, types: Sequence[Type], number: int) -> bool:
+    """Whether an operator's sizes are unknown though all of its arguments' are this number."""
+    known = dict.fromkeys(sizes_in([d for t in types for d in _dims(t)]), number)
+    try:
+        return _is_unknown(record.relation(Numbers(), *[numbered(t, known) for t in types]))
+    except RelayError:
+        return False
+
+
+def _dims(t: Type | None) -> list[Dim]:
+    return [d for leaf in tensors_of(t) or () for d in leaf.shape]
+
+
+def _is_unknown(t: Type | None) -> bool:
+    return any(type(d) is AnyDim for d in _dims(t))
+
+
+def _with_names(t: Type) -> Type:
+    """A type with a name for each size that has none."""
+    if isinstance(t, TupleType):
+        return TupleType([_with_names(f) for f in t.fields])
+    if not isinstance(t, TensorType):
+        return t
+    return TensorType([SizeVar("found") if type(d) is AnyDim else d for d in t.shape], t.dtype)
+
+
+# ---- which part computes what
+
+
+class _Cutting:
+    """What is computed behind which findings, and where it is needed first."""
+
+    def __init__(self, main: Function, findings: Sequence[Finding]):
+        self.findings: Mapping[Expr, Finding] = {f.var: f for f in findings}
+        self.params = main.params[: len(main.params) - len(findings)]
+        self.origin = {d: p for p in reversed(main.params) for d in _dims(p.checked_type)}
+        """Where each size is told."""
+        self.result = children(main.body)[0]
+        order = [*walk((self.result,), self.below)]
+        self.found = [self.findings[n] for n in order if n in self.findings]
+        self.level: dict[Expr, int] = {}
+        for node in order:
+            behind = max((self.level[c] for c in self.below(node)), default=0)
+            self.level[node] = behind + (node in self.findings)
+        self.stage = self.needed(order)
+        self.values: dict[Expr, Var] = {}
+        """The variables of values that a part hands on."""
+        self.given: dict[int, dict[Expr, Var]] = {}
+
+    def below(self, node: Expr) -> Sequence[Expr]:
+        """What is computed before a node."""
+        found = self.findings.get(node)
+        if found is not None:
+            return found.takes
+        return node.args if isinstance(node, Call) else children(node)
+
+    def needed(self, order: Sequence[Expr]) -> dict[Expr, int]:
+        """The part that computes each node: the first that needs it. Fields of a tuple are taken where it is made."""
+        stage = {self.result: self.level[self.result]}
+        fields: dict[Expr, list[Expr]] = {}
+        for node in reversed(order):
+            until = self.level[node] - 1 if node in self.findings else stage[node]
+            for c in self.below(node):
+                stage[c] = min(stage.get(c, until), until)
+                if isinstance(node, TupleGetItem):
+                    fields.setdefault(c, []).append(node)
+            stage |= dict.fromkeys(fields.get(node, ()), stage[node])
+        return stage
+
+    def made(self) -> Cut:
+        """The steps: each part, and what is found from what it gives."""
+        results = [self.value(leaf) for leaf in leaves_of(self.result)]
+        found: dict[int, list[Finding]] = {}
+        for finding in self.found:
+            finding.takes = [self.handed(a) for a in finding.takes]
+            found.setdefault(self.level[finding.var] - 1, []).append(finding)
+        parts = {s: self.part(s) for s in range(self.level[self.result], -1, -1)}
+        steps: list[Part | Finding] = []
+        for s in sorted(parts):
+            part = parts[s]
+            steps += [*([] if part is None else [part]), *found.get(s, ())]
+        return Cut(list(self.params), steps, results)
+
+    def handed(self, node: Expr) -> Expr:
+        """An argument made of values."""
+        memo: dict[Expr, Expr] = {leaf: self.value(leaf) for leaf in leaves_of(node)}
+        return rewrite(node, lambda new, _: new, memo=memo)
+
+    def value(self, node: Expr) -> Expr:
+        """What stands for a node outside of the part that computes it."""
+        if isinstance(node, (Var, Constant)):
+            return node
+        if node not in self.values:
+            var = self.values[node] = Var(f"value_{len(self.values)}", node.checked_type)
+            self.given.setdefault(self.stage[node], {})[node] = var
+        return self.values[node]
+
+    def part(self, stage: int) -> Part | None:
+        """The part of a stage, once all later ones have said what they take; None if it has nothing to give."""
+        given = self.given.get(stage)
+        if not given:
+            return None
+        memo: dict[Expr, Expr] = {}
+        for root in given:
+            for node in self.taken(root, stage):
+                memo[node] = self.value(node)
+        body = Tuple([rewrite(root, lambda new, _: new, memo=memo) for root in given])
+        params = free_vars(body)
+        nodes = [*params, *walk(given, lambda n: () if n in memo else children(n))]
+        return Part(Function([*params, *self.witnesses(params, nodes)], body), list(given.values()))
+
+    def witnesses(self, params: Sequence[Var], nodes: Iterable[Expr]) -> list[Var]:
+        """Values whose shapes tell the sizes in the types of these nodes that those of the parameters do not tell."""
+        told = {d for p in params for d in _dims(p.checked_type)}
+        new: dict[Var, None] = {}
+        for size in sizes_in([d for node in nodes for d in _dims(node.inferred)]):
+            if size not in told:
+                new.setdefault(self.origin[size])
+                told |= {*_dims(self.origin[size].checked_type)}
+        return [*new]
+
+    def taken(self, root: Expr, stage: int) -> list[Expr]:
+        """The nodes below that earlier parts compute."""
+        earlier = lambda n: isinstance(n, (Call, TupleGetItem)) and self.stage[n] < stage
+        below = lambda n: () if isinstance(n, Var) or earlier(n) else children(n)
+        return [n for n in walk((root,), below) if earlier(n)]
+
+
+def leaves_of(node: Expr) -> Iterator[Expr]:
+    """The values that tuples written out in an expression are made of, left to right."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, Tuple):
+            stack.extend(reversed(top.fields))
+        else:
+            yield top

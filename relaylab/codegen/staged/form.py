@@ -1,0 +1,175 @@
+"""A program in which data decides sizes as compiled parts, each for all sizes, and what is found between them.
+
+Choices: docs/choices.md, Running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from relaylab.codegen.batch_form import BatchForm
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.native_function import NativeFunction, flat
+from relaylab.codegen.network.open_sizes import InputSizes, evaluated
+from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
+from relaylab.codegen.staged.cut import Finding, Part, cut, leaves_of
+from relaylab.codegen.vm_straight import evaluation
+from relaylab.interp.values import Value
+from relaylab.ir.dims import SymbolicDim, sizes_in
+from relaylab.ir.expr import Constant, Expr, Var
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import op_name
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.runtime.memory import OutOfMemory, aligned_copy
+from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayError
+from relaylab.support.progress import part
+from relaylab.transform import InferType, Sequential, default_passes
+
+GUESS = 16
+"""For how many found elements memory is planned first; it is planned again for more."""
+
+Run = Callable[[Sequence[np.ndarray]], "Sequence[np.ndarray] | None"]
+
+
+@dataclass(eq=False)
+class Step:
+    """What runs, the registers of its arguments, and those of its results."""
+
+    run: Run
+    ins: list[int]
+    outs: slice
+
+
+class StagedForm:
+    """One compiled form for all sizes, those that data decides too. Calls from several threads take turns in parts."""
+
+    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[Shape]):
+        """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
+
+        Raises RelayError for a program of which a part has no form for all sizes.
+        """
+        start = time.perf_counter()
+        self.target = target
+        plan = cut(mod)
+        self.wanted = InputSizes([t for _, t in input_tensors(plan.params)])
+        self.named = self.wanted.named
+        self.known = self.wanted.known(first)
+        self.registers: list[np.ndarray | None] = []
+        self.at: dict[Expr, range] = {}
+        for p in plan.params:
+            self._register(p)
+        self.steps = [self._step(step) for step in plan.steps]
+        self.results = [k for r in plan.results for k in self._places(r)]
+        self.outs = {k for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)
+                     for k in range(made.outs.start, made.outs.stop)}  # fmt: skip
+        """The registers of what parts give: arrays of their own."""
+        names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, Finding))
+        self.found = "found by " + ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
+        """Which operators' values say sizes, in words."""
+        self.seconds = time.perf_counter() - start
+
+    # ---- compiling
+
+    def _register(self, var: Var) -> range:
+        """Registers for the tensors of a value."""
+        first = len(self.registers)
+        self.registers += [None] * len(tensors_of(var.checked_type) or ())
+        self.at[var] = range(first, len(self.registers))
+        return self.at[var]
+
+    def _places(self, value: Expr) -> Sequence[int]:
+        """The registers of a value between parts."""
+        found: list[int] = []
+        for leaf in leaves_of(value):
+            if leaf not in self.at:
+                numbers = cast(Constant, leaf).data.numpy()
+                self.at[leaf] = range(len(self.registers), len(self.registers) + 1)
+                self.registers.append(aligned_copy(numbers, numbers.dtype))
+            found += self.at[leaf]
+        return found
+
+    def _step(self, step: Part | Finding) -> Step:
+        if isinstance(step, Finding):
+            ins = [k for a in step.takes for k in self._places(a)]
+            outs = self._register(step.var)
+            return Step(_finding(step), ins, slice(outs.start, outs.stop))
+        ins = [k for p in step.function.params for k in self._places(p)]
+        run = self._compiled(InferType()(IRModule.from_expr(step.function)))
+        places = [self._register(var) for var in step.gives]
+        return Step(run, ins, slice(places[0].start, places[-1].stop))
+
+    def _compiled(self, mod: IRModule) -> Run:
+        """A part as machine code."""
+        types = [t for _, t in input_tensors(mod["main"].params)]
+        if not any(map(is_dynamic, types)):
+            native = NativeFunction(Sequential(default_passes())(mod)["main"], self.target)
+            return lambda leaves: flat(native(*leaves))
+        form = self._open(mod, list(map(self._first, types)))
+        return lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
+
+    def _open(self, mod: IRModule, first: Sequence[Shape]) -> OpenForm | BatchForm:
+        try:
+            return OpenForm(mod, self.target, first, caches=False)
+        except RelayError as error:
+            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
+                raise
+            by_examples = BatchForm.of(mod, self.target)
+            if by_examples is None:
+                raise
+            return by_examples
+
+    def _first(self, t: TensorType) -> Shape:
+        """The shape that memory is planned for first."""
+        sizes = dict.fromkeys(sizes_in(t.shape), GUESS) | self.known
+        return tuple([evaluated(d, sizes) if isinstance(d, SymbolicDim) else int(cast(int, d)) for d in t.shape])
+
+    # ---- running
+
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+        """The results for arrays of the inputs; None if those are not of the inputs' types, or an operator refuses."""
+        if self.wanted.fit(leaves) is None:
+            return None
+        registers = self.registers.copy()
+        registers[: len(leaves)] = leaves
+        for k, step in enumerate(self.steps, 1):
+            part("step", k, len(self.steps))
+            found = step.run([cast(np.ndarray, registers[k]) for k in step.ins])
+            if found is None:
+                return None
+            registers[step.outs] = found
+        results: dict[int, NDArray] = {}
+        given: list[NDArray] = []
+        for k in self.results:
+            x = cast(np.ndarray, registers[k])
+            given.append(NDArray(x if k in self.outs and k not in results else aligned_copy(x, x.dtype)))
+            results[k] = given[-1]
+        return given
+
+
+def _finding(step: Finding) -> Run:
+    """What is found, as the operator's semantics say it; None where they refuse: the virtual machine says where."""
+    reference, types = evaluation(step.call), [a.checked_type for a in step.takes]
+    is_plain = not any(isinstance(t, TupleType) for t in types)
+
+    def run(leaves: Sequence[np.ndarray]) -> Sequence[np.ndarray] | None:
+        rest = iter(leaves)
+        args = leaves if is_plain else [_nested(t, rest) for t in types]
+        try:
+            with np.errstate(all="ignore"):
+                return flat(reference(*args))
+        except Exception:
+            return None
+
+    return run
+
+
+def _nested(t: Type, leaves: Iterator[np.ndarray]) -> Value:
+    return tuple([_nested(f, leaves) for f in t.fields]) if isinstance(t, TupleType) else next(leaves)

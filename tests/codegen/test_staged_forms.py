@@ -1,0 +1,221 @@
+"""Programs in which data decides sizes, compiled as parts: the same numbers as numpy and the interpreter."""
+
+import numpy as np
+import pytest
+
+from relaylab import relay
+from relaylab.codegen.staged.form import StagedForm
+from relaylab.codegen.vm import VirtualMachine
+from relaylab.ir.dims import SizeVar
+from relaylab.support.errors import RelayError
+from relaylab.transform import PassContext
+
+RNG = np.random.default_rng(0)
+WEIGHT = RNG.standard_normal((5, 4)).astype("float32")
+COUNTS = (0, 1, 7, 12, 3, 40)
+
+
+def machine(params, body, **config):
+    mod = relay.IRModule.from_expr(relay.Function(params, body))
+    with PassContext(opt_level=3, config={f"relay.codegen.{k}": v for k, v in config.items()}):
+        vm = VirtualMachine(relay.vm.compile(mod, "llvm"))
+    vm.interpreted = relay.create_executor("debug", mod=mod).evaluate()
+    return vm
+
+
+def form_of(vm):
+    """The form in parts, and nothing else that is compiled."""
+    found = vm.exe.specializations.open
+    assert isinstance(found, StagedForm), vm.exe.specializations.closed
+    assert "natives" not in vars(vm.exe)
+    return found
+
+
+def flat(value):
+    return [x for part in value for x in flat(part)] if isinstance(value, (list, tuple)) else [value.numpy()]
+
+
+def agree(vm, *args, atol=1e-6):
+    """What the machine gives, held against the interpreter."""
+    got, wanted = flat(vm.invoke("main", *args)), flat(vm.interpreted(*args))
+    assert [x.dtype for x in got] == [x.dtype for x in wanted]
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=atol * np.abs(b).max(initial=1))
+    return got
+
+
+def rows(positive, n=40):
+    """Rows of which so many begin with a number above 0."""
+    x = RNG.standard_normal((n, 4)).astype("float32")
+    x[:, 0] = np.where(RNG.permutation(n) < positive, 1, -1) * (np.abs(x[:, 0]) + 0.1)
+    return x
+
+
+def above(x, column=0):
+    """The places of the rows whose element in a column is above 0."""
+    condition = relay.greater(relay.take(x, relay.const(column), axis=1), relay.const(0.0))
+    return relay.squeeze(relay.argwhere(condition), axis=[1])
+
+
+@pytest.mark.parametrize("n", [40, SizeVar("n")], ids=["known", "open"])
+def test_rows_that_are_found_go_through_a_layer(n):
+    x = relay.var("x", shape=(n, 4))
+    vm = machine([x], relay.nn.relu(relay.nn.dense(relay.take(x, above(x), axis=0), relay.const(WEIGHT))))
+    for count in COUNTS:
+        given = rows(count)
+        (got,) = agree(vm, given)
+        np.testing.assert_allclose(got, np.maximum(given[given[:, 0] > 0] @ WEIGHT.T, 0), rtol=1e-4, atol=1e-5)
+    form = form_of(vm)
+    assert form.found == "found by argwhere" and "found by argwhere" in vm.exe.stats
+    assert not vm.exe.specializations.forms
+
+
+def test_experts_add_to_rows_that_chose_them():
+    x, out = relay.var("x", shape=(40, 4)), None
+    weights = [RNG.standard_normal((4, 4)).astype("float32") for _ in range(3)]
+    chosen = relay.argmax(relay.take(x, relay.const(np.arange(3)), axis=1), axis=1)
+    out = relay.zeros((40, 4), "float32")
+    for k, w in enumerate(weights):
+        at = relay.argwhere(relay.equal(chosen, relay.const(k, "int32")))
+        mine = relay.nn.dense(relay.take(x, relay.squeeze(at, axis=[1]), axis=0), relay.const(w))
+        out = relay.scatter_nd(out, relay.transpose(at, [1, 0]), mine, "add")
+    vm = machine([x], out)
+    for count in COUNTS:
+        given = rows(count)
+        (got,) = agree(vm, given)
+        expert = given[:, :3].argmax(1)
+        np.testing.assert_allclose(got, np.stack([weights[e] @ r for e, r in zip(expert, given)]), rtol=1e-4, atol=1e-5)
+    assert form_of(vm).found == "found by argwhere x3"
+    assert [len(step.ins) for step in form_of(vm).steps][:1] == [1] and len(form_of(vm).steps) == 5
+
+
+def test_what_is_found_among_what_was_found():
+    x = relay.var("x", shape=(40, 4))
+    first = relay.take(x, above(x), axis=0)
+    second = relay.take(first, above(first, 1), axis=0)
+    total = relay.sum(second, axis=[0])
+    last = relay.argwhere(relay.greater(total, relay.const(0.0)))
+    vm = machine([x], relay.Tuple([second, total, last, first]))
+    for count in COUNTS:
+        given = rows(count)
+        found = agree(vm, given)
+        kept = given[(given[:, 0] > 0) & (given[:, 1] > 0)]
+        np.testing.assert_array_equal(found[0], kept)
+        np.testing.assert_array_equal(found[2], np.argwhere(kept.sum(0) > 0))
+    assert form_of(vm).found == "found by argwhere x3"
+
+
+def test_slices_that_values_end_and_shapes_that_values_say():
+    x, to = relay.var("x", shape=(SizeVar("n"), 4)), relay.var("to", shape=(2,), dtype="int64")
+    count = relay.sum(relay.cast(relay.greater(relay.take(x, relay.const(0), axis=1), relay.const(0.0)), "int64"))
+    end = relay.stack([count, relay.const(4, "int64")], axis=0)
+    begin, strides = relay.const(np.zeros(2, "int64")), relay.const(np.ones(2, "int64"))
+    head = relay.op.dyn.strided_slice(relay.exp(x), begin, end, strides)
+    vm = machine([x, to], relay.Tuple([relay.negative(head), relay.nn.relu(relay.reshape(x, to))]))
+    for count in COUNTS:
+        given = rows(count)
+        for shape in ((4, 40), (160, 1), (-1, 8)):
+            found = agree(vm, given, np.array(shape, "int64"))
+            np.testing.assert_allclose(found[0], -np.exp(given[:count]), rtol=1e-5)
+            np.testing.assert_array_equal(found[1], np.maximum(given.reshape(shape), 0))
+    assert "dyn.strided_slice" in form_of(vm).found and "dyn.reshape" in form_of(vm).found
+
+
+def test_tuples_go_between_parts_and_results_are_arrays_of_their_own():
+    x = relay.var("x", shape=(40, 4))
+    halves = relay.split(relay.nn.relu(x), 2, axis=1)
+    at = above(x)
+    picked = relay.take(halves[0], at, axis=0)
+    joined = relay.concatenate(halves.astuple(), axis=1)
+    both = relay.concatenate([relay.take(joined, at, axis=0), relay.take(x, at, axis=0)], axis=1)
+    fixed = relay.const(np.arange(3))
+    body = relay.Tuple([relay.Tuple([picked, x]), at, both, halves[1], both, fixed, relay.Tuple([])])
+    vm = machine([x], body)
+    given = rows(5)
+    kept = flat(vm.invoke("main", given))
+    copies = [k.copy() for k in kept]
+    agree(vm, rows(40))
+    for a, b in zip(kept, copies):
+        np.testing.assert_array_equal(a, b)
+    outputs = flat(vm.invoke("main", given))
+    assert not any(np.shares_memory(a, b) for k, a in enumerate(outputs) for b in [given, *outputs[:k]])
+    agree(vm, given)
+    form_of(vm)
+
+
+def test_a_batch_of_found_images_is_computed_image_by_image():
+    x = relay.var("x", shape=(8, 3, 10, 10))
+    bright = relay.greater(relay.mean(x, axis=[1, 2, 3]), relay.const(0.0))
+    images = relay.take(x, relay.squeeze(relay.argwhere(bright), axis=[1]), axis=0)
+    weight = relay.const(RNG.standard_normal((4, 3, 3, 3)).astype("float32"))
+    vm = machine([x], relay.nn.global_avg_pool2d(relay.nn.conv2d(images, weight, padding=(1, 1))))
+    for count in (0, 1, 5, 8):
+        given = RNG.standard_normal((8, 3, 10, 10)).astype("float32")
+        given += (np.where(np.arange(8) < count, 1, -1) - given.mean((1, 2, 3)))[:, None, None, None]
+        (got,) = agree(vm, given)
+        assert got.shape == (count, 4, 1, 1)
+    form_of(vm)
+
+
+def test_two_counts_that_have_to_agree_are_left_to_the_machine():
+    x = relay.var("x", shape=(40, 4))
+    vm = machine([x], relay.add(relay.take(x, above(x), axis=0), relay.take(x, above(x, 1), axis=0)))
+    given = rows(7)
+    given[:, 1] = given[::-1, 0]
+    (got,) = agree(vm, given)
+    np.testing.assert_allclose(got, given[given[:, 0] > 0] + given[given[:, 1] > 0], rtol=1e-6)
+    assert vm.exe.specializations.open is None and "add" in vm.exe.specializations.closed
+    given[0, 1] *= -1
+    with pytest.raises(RelayError, match="add failed"):
+        vm.invoke("main", given)
+
+
+def test_equal_conditions_are_found_once():
+    x = relay.var("x", shape=(40, 4))
+    vm = machine([x], relay.add(relay.take(x, above(x), axis=0), relay.take(relay.exp(x), above(x), axis=0)))
+    for count in COUNTS:
+        agree(vm, rows(count))
+    assert form_of(vm).found == "found by argwhere"
+
+
+def test_what_an_operator_refuses_is_told_as_the_machine_tells_it():
+    x, to = relay.var("x", shape=(6,)), relay.var("to", shape=(1,), dtype="int64")
+    vm = machine([x, to], relay.nn.relu(relay.exp(relay.op.dyn.reshape(x, to))))
+    value = np.ones(6, "float32")
+    assert vm.invoke("main", value, np.array([6])).shape == (6,)
+    with pytest.raises(RelayError, match="reshape"):
+        vm.invoke("main", value, np.array([5]))
+    for wrong in (np.ones(7, "float32"), np.ones((6, 1), "float32"), np.ones(6, "float64")):
+        with pytest.raises(RelayError, match="x"):
+            vm.invoke("main", wrong, np.array([6]))
+
+
+STEPS = (
+    lambda a, _: relay.nn.dense(relay.tanh(a), relay.const(WEIGHT[:4])),
+    lambda a, b: relay.concatenate([a, b], axis=0),
+    lambda a, b: relay.subtract(a, relay.mean(b, axis=[0], keepdims=True)),
+    lambda a, _: relay.nn.softmax(a, axis=-1),
+    lambda a, b: relay.multiply(a, relay.cast(relay.take(relay.shape_of(b), relay.const(0)), "float32")),
+)
+
+
+def grown(seed):
+    """A random program over rows, in which conditions choose rows of what conditions chose."""
+    rng = np.random.default_rng(seed)
+    x = relay.var("x", shape=(SizeVar("n") if rng.random() < 0.5 else 40, 4))
+    values = [x]
+    for _ in range(int(rng.integers(4, 12))):
+        a, b = (values[int(rng.integers(len(values)))] for _ in range(2))
+        kind = int(rng.integers(len(STEPS) + 3)) - 3
+        values.append(relay.take(a, above(a, kind + 3), axis=0) if kind < 0 else STEPS[kind](a, b))
+    return [x], relay.Tuple([values[-1], *(v for v in values[1:-1] if rng.random() < 0.3)])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed):
+    params, body = grown(seed)
+    vm = machine(params, body)
+    for count in (20, 0, 40, 33):
+        with np.errstate(all="ignore"):
+            agree(vm, rows(count), atol=1e-5)
+    assert vm.exe.specializations is None or vm.exe.specializations.open is not None
