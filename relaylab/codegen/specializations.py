@@ -21,17 +21,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from relaylab.codegen.batch_form import BatchForm
 from relaylab.codegen.build import build
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
-from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.open.batch import BatchForm
+from relaylab.codegen.open.cut import data_decides
+from relaylab.codegen.open.form import OpenForm
+from relaylab.codegen.open.staged import StagedForm
 from relaylab.codegen.saved_program import options_now
 from relaylab.codegen.specialize import Shape, deciding_inputs, input_tensors, is_open, reason_of, sizes_of, specialized
-from relaylab.codegen.staged.cut import data_decides
-from relaylab.codegen.staged.form import StagedForm
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
 from relaylab.ir.module import IRModule

@@ -17,7 +17,7 @@ from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.digests import function_digest
-from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.open.form import OpenForm
 from relaylab.ir import OPERATORS, Function
 from relaylab.ir.dims import SizeVar
 from relaylab.op.base import Elementwise, op

@@ -5,7 +5,7 @@ import pytest
 from test_specializations import forms, machine
 
 from relaylab import relay
-from relaylab.codegen.open_results import lent_of
+from relaylab.codegen.open.results import lent_of
 from relaylab.ir.dims import SizeVar
 from relaylab.runtime.native import Instance
 from relaylab.runtime.ndarray import NDArray

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen.staged.form import StagedForm
+from relaylab.codegen.open.staged import StagedForm
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.ir.dims import SizeVar
 from relaylab.support.errors import RelayError

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen.counted_ranges import with_counted_ranges
-from relaylab.codegen.open_rules import check_open
+from relaylab.codegen.open.ranges import with_counted_ranges
+from relaylab.codegen.open.rules import check_open
 from relaylab.frontend.pytorch.program import input_types
 
 torch = pytest.importorskip("torch")

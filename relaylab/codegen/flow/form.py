@@ -34,8 +34,8 @@ from relaylab.codegen.flow.program import flow_program
 from relaylab.codegen.flow.stretches import InstructionRows, RunsInTurn, Stretches, listing
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
-from relaylab.codegen.open_form import OpenForm
-from relaylab.codegen.open_results import ResultMemory
+from relaylab.codegen.open.form import OpenForm
+from relaylab.codegen.open.results import ResultMemory
 from relaylab.codegen.operations.schedules import one_program
 from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Var

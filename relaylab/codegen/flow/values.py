@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from relaylab.codegen.open_results import readable
+from relaylab.codegen.open.results import readable
 from relaylab.interp.values import ConstructorValue, Value, fits
 from relaylab.ir.adt import Constructor
 from relaylab.ir.module import IRModule

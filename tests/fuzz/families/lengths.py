@@ -15,7 +15,7 @@ from fuzz.search import Finding, family
 
 from relaylab import relay
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.open.form import OpenForm
 from relaylab.ir import OPERATORS, IRModule, TensorType, TupleType, Var
 from relaylab.ir.dims import SizeVar
 from relaylab.op.base import Sample, call_operator

@@ -2,7 +2,7 @@
 
 Two sizes with different names may be equal, or one of them 1, when a program runs. A kernel for all sizes may
 rely on what holds always: dimensions that are compared have one normal form. What else an operator relies on its type
-relation says, which is asked again with numbers (`open_types`).
+relation says, which is asked again with numbers (`types.py`).
 Choices: docs/choices.md, Running.
 """
 

@@ -20,17 +20,17 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.build import compiled_plan, is_minimal, kernel_memo
-from relaylab.codegen.counted_ranges import with_counted_ranges
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.views import span_bytes
 from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
-from relaylab.codegen.open_caches import CacheGroup, with_caches
-from relaylab.codegen.open_products import with_plain_products
-from relaylab.codegen.open_results import Held, ResultMemory, Rooms, Turn, readable, whole
-from relaylab.codegen.open_rules import check_open
-from relaylab.codegen.open_types import AskedTypes
+from relaylab.codegen.open.caches import CacheGroup, with_caches
+from relaylab.codegen.open.products import with_plain_products
+from relaylab.codegen.open.ranges import with_counted_ranges
+from relaylab.codegen.open.results import Held, ResultMemory, Rooms, Turn, readable, whole
+from relaylab.codegen.open.rules import check_open
+from relaylab.codegen.open.types import AskedTypes
 from relaylab.codegen.operations.jobs import Job, ProcedureJob
 from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.plan import Planner, shares_for

@@ -13,13 +13,13 @@ from typing import cast
 
 import numpy as np
 
-from relaylab.codegen.batch_form import BatchForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
-from relaylab.codegen.open_form import OpenForm
+from relaylab.codegen.open.batch import BatchForm
+from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
+from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
-from relaylab.codegen.staged.cut import Finding, Part, cut, leaves_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.values import Value
 from relaylab.ir.dims import SymbolicDim, sizes_in
@@ -40,7 +40,7 @@ Run = Callable[[Sequence[np.ndarray]], "Sequence[np.ndarray] | None"]
 
 
 @dataclass(eq=False)
-class Step:
+class StagedStep:
     """What runs, the registers of its arguments, and those of its results."""
 
     run: Run
@@ -71,7 +71,7 @@ class StagedForm:
         self.outs = {k for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)
                      for k in range(made.outs.start, made.outs.stop)}  # fmt: skip
         """The registers of what parts give: arrays of their own."""
-        names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, Finding))
+        names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, SizeFinding))
         self.found = "found by " + ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
         """Which operators' values say sizes, in words."""
         self.seconds = time.perf_counter() - start
@@ -96,15 +96,15 @@ class StagedForm:
             found += self.at[leaf]
         return found
 
-    def _step(self, step: Part | Finding) -> Step:
-        if isinstance(step, Finding):
+    def _step(self, step: Part | SizeFinding) -> StagedStep:
+        if isinstance(step, SizeFinding):
             ins = [k for a in step.takes for k in self._places(a)]
             outs = self._register(step.var)
-            return Step(_finding(step), ins, slice(outs.start, outs.stop))
+            return StagedStep(_finding(step), ins, slice(outs.start, outs.stop))
         ins = [k for p in step.function.params for k in self._places(p)]
         run = self._compiled(InferType()(IRModule.from_expr(step.function)))
         places = [self._register(var) for var in step.gives]
-        return Step(run, ins, slice(places[0].start, places[-1].stop))
+        return StagedStep(run, ins, slice(places[0].start, places[-1].stop))
 
     def _compiled(self, mod: IRModule) -> Run:
         """A part as machine code."""
@@ -154,7 +154,7 @@ class StagedForm:
         return given
 
 
-def _finding(step: Finding) -> Run:
+def _finding(step: SizeFinding) -> Run:
     """What is found, as the operator's semantics say it; None where they refuse: the virtual machine says where."""
     reference, types = evaluation(step.call), [a.checked_type for a in step.takes]
     is_plain = not any(isinstance(t, TupleType) for t in types)

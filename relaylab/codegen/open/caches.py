@@ -2,7 +2,7 @@
 
 Such a concatenation is two jobs, one that copies what was there and one that writes what is new. Both the input and the
 result lie with room for more along the axis, as many places as a size says that each run is told. Where the result
-takes the memory of the input, the copy has nothing to do (see `open_results.py`).
+takes the memory of the input, the copy has nothing to do (see `results.py`).
 
 Choices: docs/choices.md, Running.
 """

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from relaylab.codegen.counted_ranges import with_counted_ranges
-from relaylab.codegen.open_types import PROBES, Numbers, numbered
+from relaylab.codegen.open.ranges import with_counted_ranges
+from relaylab.codegen.open.types import PROBES, KnownSizes, numbered
 from relaylab.codegen.specialize import tensors_of
 from relaylab.interp.sizes import NO_SIZES, with_known_sizes
 from relaylab.ir.dims import AnyDim, Dim, SizeVar, sizes_in
@@ -33,7 +33,7 @@ MOST_ROUNDS = 16
 
 
 @dataclass(eq=False)
-class Finding:
+class SizeFinding:
     """A call that says sizes: its value is `var`, whose sizes have names; its arguments are `takes`."""
 
     call: Call
@@ -50,11 +50,11 @@ class Part:
 
 
 @dataclass(eq=False)
-class Cut:
+class StagedProgram:
     """A program as steps in order, and its results."""
 
     params: list[Var]
-    steps: list[Part | Finding]
+    steps: list[Part | SizeFinding]
     results: list[Expr]
 
 
@@ -63,7 +63,7 @@ def data_decides(mod: IRModule) -> bool:
     return any(_is_unknown(node.inferred) for node in walk((mod["main"].body,)))
 
 
-def cut(mod: IRModule) -> Cut:
+def cut(mod: IRModule) -> StagedProgram:
     """The parts of a typed program and what is found between them.
 
     Raises RelayTypeError `codegen.open-operator` for sizes that nothing finds once before they are used.
@@ -75,16 +75,18 @@ def cut(mod: IRModule) -> Cut:
 # ---- names for what is found
 
 
-def _named(mod: IRModule) -> tuple[IRModule, list[Finding]]:
+def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
     passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
     mod = InferType()(first_order(with_counted_ranges(passes(mod))))
     mod = _with_results(mod, [mod["main"].body], mod["main"].params)
-    findings: list[Finding] = []
+    findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
         calls = [cast(Call, n) for n in walk((body,)) if _finds(n)]
-        new = [Finding(c, Var(f"found_{len(findings) + k}", _with_names(c.checked_type))) for k, c in enumerate(calls)]
+        new = [
+            SizeFinding(c, Var(f"found_{len(findings) + k}", _with_names(c.checked_type))) for k, c in enumerate(calls)
+        ]
         if not new:
             break
         fields = [*children(body), *[a for f in new for a in f.call.args]]
@@ -104,7 +106,7 @@ def _with_results(mod: IRModule, results: Iterable[Expr], params: Sequence[Var])
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): main}))
 
 
-def _connect(main: Function, findings: Sequence[Finding]) -> None:
+def _connect(main: Function, findings: Sequence[SizeFinding]) -> None:
     """Say for each value that is found from what it is computed, and which parameter it is now."""
     params, fields = iter(main.params[len(main.params) - len(findings) :]), iter(children(main.body)[1:])
     for finding in findings:
@@ -127,7 +129,7 @@ def _unknown_for(record: Operator, types: Sequence[Type], number: int) -> bool:
     """Whether an operator's sizes are unknown though all of its arguments' are this number."""
     known = dict.fromkeys(sizes_in([d for t in types for d in _dims(t)]), number)
     try:
-        return _is_unknown(record.relation(Numbers(), *[numbered(t, known) for t in types]))
+        return _is_unknown(record.relation(KnownSizes(), *[numbered(t, known) for t in types]))
     except RelayError:
         return False
 
@@ -155,8 +157,8 @@ def _with_names(t: Type) -> Type:
 class _Cutting:
     """What is computed behind which findings, and where it is needed first."""
 
-    def __init__(self, main: Function, findings: Sequence[Finding]):
-        self.findings: Mapping[Expr, Finding] = {f.var: f for f in findings}
+    def __init__(self, main: Function, findings: Sequence[SizeFinding]):
+        self.findings: Mapping[Expr, SizeFinding] = {f.var: f for f in findings}
         self.params = main.params[: len(main.params) - len(findings)]
         self.origin = {d: p for p in reversed(main.params) for d in _dims(p.checked_type)}
         """Where each size is told."""
@@ -192,19 +194,19 @@ class _Cutting:
             stage |= dict.fromkeys(fields.get(node, ()), stage[node])
         return stage
 
-    def made(self) -> Cut:
+    def made(self) -> StagedProgram:
         """The steps: each part, and what is found from what it gives."""
         results = [self.value(leaf) for leaf in leaves_of(self.result)]
-        found: dict[int, list[Finding]] = {}
+        found: dict[int, list[SizeFinding]] = {}
         for finding in self.found:
             finding.takes = [self.handed(a) for a in finding.takes]
             found.setdefault(self.level[finding.var] - 1, []).append(finding)
         parts = {s: self.part(s) for s in range(self.level[self.result], -1, -1)}
-        steps: list[Part | Finding] = []
+        steps: list[Part | SizeFinding] = []
         for s in sorted(parts):
             part = parts[s]
             steps += [*([] if part is None else [part]), *found.get(s, ())]
-        return Cut(list(self.params), steps, results)
+        return StagedProgram(list(self.params), steps, results)
 
     def handed(self, node: Expr) -> Expr:
         """An argument made of values."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from relaylab.codegen.network.open_sizes import evaluated
-from relaylab.codegen.open_rules import has_rule, touches_open
+from relaylab.codegen.open.rules import has_rule, touches_open
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim, sizes_in
 from relaylab.ir.expr import Call, Function
@@ -29,7 +29,7 @@ REMEMBERED = 1024
 """Of how many sets of numbers an answer is kept."""
 
 
-class Numbers(Known):
+class KnownSizes(Known):
     """The solver of a relation whose types are numbers."""
 
     def unify(self, a: Type, b: Type) -> Type:
@@ -76,7 +76,7 @@ class _Asked:
         types, out = [numbered(t, known) for t in self.types], numbered(self.out, known)
         record = cast(Operator, with_known_sizes(self.record, known))
         try:
-            given = record.relation(Numbers(), *types)
+            given = record.relation(KnownSizes(), *types)
             refused = record.refusal(types, [None] * len(types))
         except RelayError as error:
             return error.message
