@@ -111,6 +111,13 @@ def _places(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     return not isinstance(places[0], SymbolicDim) and [*data[:batch]] == [*places[1 : 1 + batch]]
 
 
+def _windows(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+    """Windows of known size over images of any; as many channels as are known."""
+    layouts = facets(call).layouts
+    whole = layouts[0].whole(ins[0])
+    return not any(isinstance(d, SymbolicDim) for d in (whole["C"], *ins[1]))
+
+
 def _any(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
     return True
 
@@ -122,7 +129,9 @@ RULES: Mapping[str, Rule] = {
     "take": lambda call, ins, out: not getattr(facets(call), "batch_dims", 0),
     "gather": _gathered, "gather_nd": _places,
     "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
+    **dict.fromkeys(("nn.conv1d", "nn.conv2d", "nn.conv3d"), _windows),
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
+    "nn.pad": lambda call, ins, out: facets(call).pad_mode == "constant",
     "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,
     "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
     "arange": _any, "shape_of": _any, "ndarray_size": _any,

@@ -21,6 +21,7 @@ from relaylab.codegen.operations.epilogue import EpilogueExpr, epilogue_of
 from relaylab.codegen.operations.fused_body import tensors_of
 from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, ProcedureJob
 from relaylab.codegen.operations.matrix_product import matrix_product_of
+from relaylab.codegen.operations.open_convolution import open_convolution_of
 from relaylab.codegen.operations.open_product import open_product_of
 from relaylab.codegen.operations.weight_gradient import weight_gradient_of
 from relaylab.codegen.templates.problem import Choices
@@ -119,6 +120,7 @@ class _Selection:
         """The contraction of a call whose weight is what the template needs."""
         if any(is_dynamic(e.checked_type) for e in (call, *call.args)):
             found = open_product_of(call, self.operation, self.target)
+            found = found or open_convolution_of(call, self.operation, self.target)
         else:
             found = contraction_of(call, self.target, self.minimal)
         if found is None:

@@ -47,34 +47,47 @@ class OpenRows:
         return Problem(self.dtype, self.dtype, OutputAxis(1, 0, 0), (UNIT, axis), (Tap(self.depth, 1),), self.columns)
 
 
+@dataclass(frozen=True, slots=True)
+class RowsLeft:
+    """Rows along the last axis: how many, of at most how many, from which on; `outer` is where they lie along others.
+
+    `by_size` says that sizes alone tell how many.
+    """
+
+    count: ScalarExpr
+    most: int
+    outer: tuple[Place, ...] = (0,)
+    first: Place = 0
+    by_size: bool = True
+
+
 class OpenTileLoops(TileLoops):
-    """The loops of one product whose rows are a size."""
+    """The loops of a contraction of which a size says how many rows there are along the last axis."""
 
-    def __init__(self, spec: OpenRows, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
-        plan = replace(schedule_contraction(spec.problem(), target), panels=1, prefetch=False)
-        super().__init__(spec.problem(MOST_ROWS), plan, target.lanes(spec.dtype), epilogue, parts)
-        self.count, most = spec.rows, plan.tile[1]
-        self.splits = [Split(1, 1), Split(most, 1)]
-        self.heights = (most, *(n for n in (FEW_ROWS, 1) if n < most))
+    def __init__(self, planned: Problem, known: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
+        plan = replace(schedule_contraction(planned, target), panels=1, prefetch=False)
+        super().__init__(known, plan, target.lanes(known.dtype), epilogue, parts)
+        self.most = plan.tile[1]
+        self.splits = [Split(1, 1), Split(self.most, 1)]
+        self.heights = (self.most, *(n for n in (FEW_ROWS, 1) if n < self.most))
 
-    def nest(self) -> LoopNest:
-        """The parallel loop over the panels."""
-        panel = self.parts.axis("item", self.panels)
-        return LoopNest(For(panel, "serial", self._by_columns(panel, lambda columns: self._all_rows(panel, columns))))
+    def over_rows(self, rows: RowsLeft, panel: Place) -> Body:
+        """The tiles of rows by the columns of a panel."""
+        return self._by_columns(panel, lambda columns: self._all_rows(rows, panel, columns))
 
-    def _all_rows(self, panel: Place, columns: int) -> Body:
+    def _all_rows(self, rows: RowsLeft, panel: Place, columns: int) -> Body:
         """Loops over the tiles of each height, as many as are left of the rows."""
         found: list[For] = []
         done: Place = 0
-        most = extent_of(self.count)
+        most = rows.most
         for height in self.heights:
-            left = self.count - done
+            left = rows.count - done
             tiles = left if height == 1 else left // height
-            tile = Axis(self.parts.name("t"), most // height, INDEX, tiles)
+            tile = Axis(self.parts.name("t"), most // height, INDEX, tiles if rows.by_size else None)
             most = height - 1  # rows that whole tiles leave
-            at = self.parts.simplify(as_index(done) + as_index(tile) * height)
-            site = TileSite(0, (0, at), tile, panel, (1, height), columns)
-            found.append(For(tile, "serial", self._tile(site)))
+            at = self.parts.simplify(as_index(rows.first) + done + as_index(tile) * height)
+            site = TileSite(0, (*rows.outer, at), tile, panel, (1, height), columns)
+            found.append(For(tile, "serial", self._tile(site), stop=None if rows.by_size else tiles))
             done = done + tiles * height
         return tuple(found)
 
@@ -92,7 +105,9 @@ def open_rows_program(spec: OpenRows, target: CpuTarget, epilogue: Epilogue) -> 
     w = Tensor("weight0", (packed_size(spec.problem(), target),), spec.dtype)
     buffers = {t.name: t for t in (x, w, out)} | epilogue_buffers(epilogue, spec.columns, spec.dtype)
     parts = ProgramParts({**buffers, "x": x, "w": w, "out": out})
-    nest = OpenTileLoops(spec, target, epilogue, parts).nest()
+    loops = OpenTileLoops(spec.problem(), spec.problem(MOST_ROWS), target, epilogue, parts)
+    panel = parts.axis("item", loops.panels)
+    nest = LoopNest(For(panel, "serial", loops.over_rows(RowsLeft(spec.rows, extent_of(spec.rows)), panel)))
     buffers[SIZES] = Tensor(SIZES, (sizes_in([nest])[-1].slot + 1,), INDEX)
     return LoopProgram("dense", tuple(buffers.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
 

@@ -56,8 +56,11 @@ class ProgramParts:
         return local
 
     def place(self, terms: Sequence[tuple[Place, int]], start: int = 0) -> ScalarExpr:
-        """start + the sum of index * step."""
-        return self.simplify.sum(terms, start)
+        """start + the sum of index * step. A step between rows may be a size: it stands where a number stands."""
+        known = [(as_index(at) * step, 1) if isinstance(step, ScalarExpr) else (at, step) for at, step in terms]
+        if isinstance(start, ScalarExpr):
+            return self.simplify.sum([*known, (start, 1)])
+        return self.simplify.sum(known, start)
 
     def number(self, places: Sequence[Place], extents: Sequence[int]) -> ScalarExpr:
         """The row-major position in a box, whose coordinates `split_place` gives."""
@@ -142,7 +145,7 @@ def operand(role: str, view: MemoryView, halo: Halo = ()) -> Tensor:
 
 def _group_terms(at: ScalarExpr, extents: Sequence[int], steps: Sequence[int]) -> list[tuple[Place, int]]:
     """The address of a position in a box, as one product where the box lies evenly."""
-    moving = [(extent, step) for extent, step in zip(extents, steps) if extent > 1]
+    moving = [(extent, step) for extent, step in zip(extents, steps) if isinstance(extent, ScalarExpr) or extent > 1]
     if all(outer == step * extent for (_, outer), (extent, step) in zip(moving, moving[1:])):
         return [(at, moving[-1][1])] if moving else []
     return list(zip(split_place(at, extents), steps))

@@ -97,11 +97,10 @@ class pad(Padded):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, pad_value: Readable) -> Element:
         at = [k - low for k, (low, _) in zip(i, self.pad_width)]
-        extents = [int(n) for n in data.shape]
         if self.pad_mode != "constant":
             return self.repeated(b, i, data, b.clamp_index if self.pad_mode == "edge" else partial(reflect, b))
         value = b.cast(pad_value(*[0] * len(pad_value.shape)), out.dtype)
-        inside = b.all_of(*(b.inside(k, n) for k, n, p in zip(at, extents, self.pad_width) if any(p)))
+        inside = b.all_of(*(b.inside(k, n) for k, n, p in zip(at, data.shape, self.pad_width) if any(p)))
         return b.guard(inside, lambda: data(*at), value)
 
     @classmethod

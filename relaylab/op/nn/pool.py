@@ -97,7 +97,7 @@ class Pool(OutElementwiseFusable):
         for k, tap, (_, stride, dilation), (before, after) in parts:
             index[k] = i[k] * stride + tap * dilation - before
             if before or after or self.ceil_mode:
-                conditions.append(b.inside(index[k], int(data.shape[k])))
+                conditions.append(b.inside(index[k], data.shape[k]))
         return b.all_of(*conditions), tuple(index)
 
     @classmethod
@@ -252,7 +252,7 @@ class AvgPool(Pool):
         """How many positions of a window lie inside data and padding; 1 if none does."""
         count: Element = b.index(1)
         for k, (size, stride, dilation), pad in zip(positions(self.layout, self.spatial), self.windows, self.pads):
-            last = int(data.shape[k]) + sum(pad) - 1 - i[k] * stride
+            last = data.shape[k] + sum(pad) - 1 - i[k] * stride
             count = count * b.max(b.min(last // dilation + 1, size), 1)
         return count
 

@@ -69,7 +69,7 @@ class SizedPool(OutElementwiseFusable):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         at = positions(self.layout, self.spatial)
-        bounds = [self._bounds(b, i[k], int(data.shape[k]), int(out.shape[k])) for k in at]
+        bounds = [self._bounds(b, i[k], data.shape[k], out.shape[k]) for k in at]
         empty = b.lowest(out.dtype) if self.kind == "max" else b.const(0, out.dtype)
 
         def element(*taps: Element) -> Element:
@@ -87,6 +87,9 @@ class SizedPool(OutElementwiseFusable):
     @staticmethod
     def _bounds(b: ElementBuilder, y: Element, n: int, m: int) -> tuple[Any, Any, int, bool]:
         """First and end of the window at `y`, the largest window, and whether all are that large."""
+        if m is n or not isinstance(n, int):  # a size, of which no more is known
+            size, fixed = (1, True) if m is n else (n, True) if m == 1 else (n // m + 2, False)
+            return y * n // m if not fixed else y * size, ((y + 1) * n + (m - 1)) // m if not fixed else y * size + size, size, fixed
         if m == 0 or n % m == 0:
             size = n // max(m, 1)
             return y * size, y * size + size, size, True
