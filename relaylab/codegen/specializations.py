@@ -26,7 +26,7 @@ from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import flat
 from relaylab.codegen.network.network import is_static_graph
-from relaylab.codegen.open.batch import BatchForm
+from relaylab.codegen.open.batch import BatchForm, form_of
 from relaylab.codegen.open.cut import data_decides
 from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.open.staged import StagedForm
@@ -221,14 +221,9 @@ class Specializations:
         if _has_choices(self.mod):
             return FlowForm(self.mod, self.target, shapes)
         try:
-            return OpenForm(self.mod, self.target, shapes)
+            return form_of(self.mod, self.target, shapes)
         except RelayError as error:
-            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
-                raise
-            by_examples = BatchForm.of(self.mod, self.target)
-            if by_examples is not None:
-                return by_examples
-            if not data_decides(self.mod):
+            if isinstance(error, OutOfMemory) or error.code.startswith("schedule") or not data_decides(self.mod):
                 raise
             return StagedForm(self.mod, self.target, shapes)
 

@@ -7,7 +7,8 @@ import pytest
 from test_specializations import WEIGHT, attention, attention_in_numpy, forms, given, machine
 
 from relaylab import relay
-from relaylab.codegen import native_function, open_form, specializations
+from relaylab.codegen import native_function, specializations
+from relaylab.codegen.open import form as open_form
 from relaylab.ir.dims import SizeVar
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.native import Instance

@@ -17,7 +17,8 @@ from test_procedures import floats, hard, scattered, stable_order
 from test_specializations import forms, machine
 
 from relaylab import relay
-from relaylab.codegen import native_function, open_form, specializations
+from relaylab.codegen import native_function, specializations
+from relaylab.codegen.open import form as open_form
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.generic import lower_checked
 from relaylab.ir import OPERATORS

@@ -31,7 +31,7 @@ def spec_of(depth, columns):
 
 
 def lengths(spec, target):
-    whole = OpenTileLoops(spec, target, Epilogue(), ProgramParts({})).heights[0]
+    whole = OpenTileLoops(spec.problem(), spec.problem(MOST_ROWS), target, Epilogue(), ProgramParts({})).heights[0]
     return [(1, 0), (1, 1), (whole - 1, 1), (1, whole), (whole + 1, 1), (2 * whole - 1, 1), (70, 3)]
 
 

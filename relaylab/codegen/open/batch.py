@@ -1,6 +1,6 @@
 """A program that computes each example of a batch on its own, compiled as the network of one and run for each.
 
-Convolutions have no kernels that take their extents when they run; a batch of any size needs none.
+Convolutions of known images are faster than those that take their extents when they run; a batch of any size has them.
 
 Choices: docs/choices.md, Running.
 """
@@ -17,10 +17,16 @@ from relaylab.analysis.examples import open_batch
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import InputSizes
-from relaylab.codegen.specialize import input_tensors, specialized
+from relaylab.codegen.open.convolutions import CONVOLUTIONS
+from relaylab.codegen.open.form import OpenForm
+from relaylab.codegen.specialize import Shape, input_tensors, specialized
 from relaylab.ir.module import IRModule
+from relaylab.ir.op import is_call_to
+from relaylab.ir.visit import walk
 from relaylab.runtime.device import cpu
+from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayError
 from relaylab.transform import DynamicToStatic, InferType, Sequential, SimplifyInference
 
 
@@ -73,3 +79,23 @@ class BatchForm:
                 for result, values in zip(results, instance.outputs):
                     np.copyto(result[k], values[0])
         return list(map(NDArray, results))
+
+
+def form_of(mod: IRModule, target: CpuTarget, first: Sequence[Shape], caches: bool = True) -> OpenForm | BatchForm:
+    """The form of a typed program for all sizes; see `OpenForm` for what it is told and raises.
+
+    Images of known size go one by one through the network of one, whose convolutions are faster.
+    """
+    has_images = any(is_call_to(node, *CONVOLUTIONS) for node in walk((mod["main"].body,)))
+    by_examples = BatchForm.of(mod, target) if has_images else None
+    if by_examples is not None:
+        return by_examples
+    try:
+        return OpenForm(mod, target, first, caches)
+    except RelayError as error:
+        if isinstance(error, OutOfMemory) or error.code.startswith("schedule") or has_images:
+            raise
+        by_examples = BatchForm.of(mod, target)
+        if by_examples is None:
+            raise
+        return by_examples

@@ -22,7 +22,9 @@ CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
 
 
 def with_padded_images(mod: IRModule) -> IRModule:
-    """A typed module whose convolutions of open images, but for depthwise ones and groups, have no padding."""
+    """A typed module whose convolutions of open images have no padding, and whose grouped ones have the channels of
+    their weights side by side, as those of the data are.
+    """
     main = mod["main"]
     return with_body(mod, rewrite(main.body, _padded))
 
@@ -30,14 +32,18 @@ def with_padded_images(mod: IRModule) -> IRModule:
 def _padded(new: Expr, old: Expr) -> Expr:
     if not is_call_to(new, *CONVOLUTIONS) or not is_dynamic(cast(Call, old).args[0].checked_type):
         return new
-    record = cast(Conv, facets(new))
-    if record.groups > 1 or not any(map(any, record.pads)):
+    record, (data, weight) = cast(Conv, facets(new)), new.args
+    n, letters = len(record.spatial), record.kernel_layout
+    if len(record.data_layout) != n + 2 or len(letters) != n + 2:
         return new
-    around = dict(zip(record.spatial, record.pads))
-    widths = tuple(around.get(axis, (0, 0)) for axis in record.data_layout)
-    if len(widths) != len(record.spatial) + 2:
-        return new
-    dtype = cast(TensorType, cast(Call, old).args[0].checked_type).dtype
-    data = call("nn.pad", new.args[0], scalar(0, dtype), pad_width=widths)
-    plain = {**dict(record.items()), "padding": (0,) * (2 * len(record.spatial))}
-    return Call(new.op, [data, new.args[1]], type(record)(**plain), span=new.span)
+    changed: dict[str, object] = {}
+    if any(map(any, record.pads)):
+        around = dict(zip(record.spatial, record.pads))
+        zero = scalar(0, cast(TensorType, cast(Call, old).args[0].checked_type).dtype)
+        data = call("nn.pad", data, zero, pad_width=tuple(around.get(axis, (0, 0)) for axis in record.data_layout))
+        changed["padding"] = (0,) * (2 * n)
+    if record.groups > 1:
+        changed["kernel_layout"] = layout = f"{record.spatial}IO"
+        weight = call("transpose", weight, axes=tuple(map(letters.index, layout)))
+    plain = {**dict(record.items()), **changed}
+    return Call(new.op, [data, weight], type(record)(**plain), span=new.span) if changed else new

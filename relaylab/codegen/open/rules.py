@@ -43,7 +43,9 @@ def has_rule(call: Call) -> bool:
     """Whether a rule here says all that a kernel of the call relies on, for all numbers that its sizes may have."""
     definition = cast(Op, call.op).definition
     by_shape = getattr(definition, "reshapes", False) or definition.pattern <= OpPattern.BROADCAST
-    return not definition.is_procedure() and (cast(Op, call.op).name in RULES or by_shape)
+    rule = RULES.get(cast(Op, call.op).name)
+    fits = rule is not None and rule is not _windows  # a window has to fit: its relation says so
+    return not definition.is_procedure() and (fits or by_shape)
 
 
 def _holds(call: Call, op: Op) -> bool:

@@ -16,9 +16,8 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
-from relaylab.codegen.open.batch import BatchForm
+from relaylab.codegen.open.batch import form_of
 from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
-from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.values import Value
@@ -27,9 +26,8 @@ from relaylab.ir.expr import Constant, Expr, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.runtime.memory import OutOfMemory, aligned_copy
+from relaylab.runtime.memory import aligned_copy
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError
 from relaylab.support.progress import part
 from relaylab.transform import InferType, Sequential, default_passes
 
@@ -112,19 +110,8 @@ class StagedForm:
         if not any(map(is_dynamic, types)):
             native = NativeFunction(Sequential(default_passes())(mod)["main"], self.target)
             return lambda leaves: flat(native(*leaves))
-        form = self._open(mod, list(map(self._first, types)))
+        form = form_of(mod, self.target, list(map(self._first, types)), caches=False)
         return lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
-
-    def _open(self, mod: IRModule, first: Sequence[Shape]) -> OpenForm | BatchForm:
-        try:
-            return OpenForm(mod, self.target, first, caches=False)
-        except RelayError as error:
-            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
-                raise
-            by_examples = BatchForm.of(mod, self.target)
-            if by_examples is None:
-                raise
-            return by_examples
 
     def _first(self, t: TensorType) -> Shape:
         """The shape that memory is planned for first."""

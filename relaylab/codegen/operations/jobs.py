@@ -34,7 +34,17 @@ from relaylab.loop.schedule.tree import unique
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayValueError
 
-LANES_KEEPING = ("nn.max_pool", "nn.avg_pool", "nn.global_", "nn.adaptive_", "concatenate", "nn.pad", "nn.lrn", "take")
+LANES_KEEPING = (
+    "nn.max_pool",
+    "nn.avg_pool",
+    "nn.global_",
+    "nn.adaptive_",
+    "concatenate",
+    "nn.pad",
+    "nn.lrn",
+    "take",
+    "nn.conv",
+)
 LAYING_OUT = {"in1", "rows0", "weight0"}  # the operands of kernels that lay an input out before the one that reads it
 
 

@@ -11,13 +11,13 @@ from typing import cast
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView, dense_strides
+from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import permuted
 from relaylab.codegen.network.network import Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
 from relaylab.codegen.operations.convolution import ConvolutionAttrs, ConvolutionAxes
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.open_pixels import OpenPixels, open_pixels, pack_open_pixels, supports_open_pixels
+from relaylab.codegen.templates.open_rows import OpenPixels, open_pixels, pack_open_pixels, supports_open_pixels
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import DTYPES, Choices
 from relaylab.ir import Call, Op, is_dynamic
@@ -83,11 +83,11 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
         return None
     weight_axes = tuple(attrs.kernel_layout.index(c) for c in f"OI{axes.space}")
     shape = tuple(weight.concrete_shape[axis] for axis in weight_axes)
-    views = [
-        MemoryView(t.dtype, whole := tuple(operation.shape(t)[a] for a in order.template), dense_strides(whole))
+    seen, given = (
+        MemoryView.dense(tuple(operation.shape(t)[a] for a in order.template), t.dtype)
         for t, order in ((data, axes), (out, out_axes))
-    ]
-    if isinstance(views[0].shape[-1], ScalarExpr):
+    )
+    if isinstance(seen.shape[-1], ScalarExpr):
         return None
-    spec = OpenPixels(*views, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n))
+    spec = OpenPixels(seen, given, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n))
     return OpenConvolution(call, spec, axes, out_axes, weight_axes) if supports_open_pixels(spec, target) else None

@@ -87,13 +87,11 @@ class SizedPool(OutElementwiseFusable):
     @staticmethod
     def _bounds(b: ElementBuilder, y: Element, n: int, m: int) -> tuple[Any, Any, int, bool]:
         """First and end of the window at `y`, the largest window, and whether all are that large."""
-        if m is n or not isinstance(n, int):  # a size, of which no more is known
-            size, fixed = (1, True) if m is n else (n, True) if m == 1 else (n // m + 2, False)
-            return y * n // m if not fixed else y * size, ((y + 1) * n + (m - 1)) // m if not fixed else y * size + size, size, fixed
-        if m == 0 or n % m == 0:
-            size = n // max(m, 1)
+        known = isinstance(n, int)  # of a size that only a run tells no more is known
+        if m is n or m in (0, 1) or (known and n % m == 0):
+            size = 1 if m is n else n // max(m, 1)
             return y * size, y * size + size, size, True
-        most = max(end - first for first, end in SizedPool.cells(n, m))
+        most = max(end - first for first, end in SizedPool.cells(n, m)) if known else n // m + 2
         return y * n // m, ((y + 1) * n + (m - 1)) // m, most, False
 
     @staticmethod
