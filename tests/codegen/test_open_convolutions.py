@@ -144,3 +144,65 @@ def test_images_that_are_cut_out_by_data():
         args = RNG.standard_normal((1, 3, 40, 40)).astype("float32"), np.array([1, 3, h, w])
         got = vm.invoke("main", *args).numpy()
         np.testing.assert_allclose(got, debug(*args).numpy(), rtol=1e-4, atol=1e-5)
+
+
+TRANSPOSED = [
+    (4, 2, 1, 0),
+    (3, 2, 1, 1),
+    (2, 2, 0, 0),
+    (16, 8, 4, 0),
+    (5, 3, 0, 2),
+    (3, 1, 1, 0),
+    (1, 4, 0, 3),
+    (3, 5, 0, 4),
+]
+
+
+@pytest.mark.parametrize("layout", ("NCW", "NWC"))
+@pytest.mark.parametrize("case", TRANSPOSED, ids=str)
+def test_transposed_ones_are_convolutions_with_a_result_for_each_step(case, layout):
+    kernel, stride, pad, extra = case
+    shape = lambda n: (2, 6, n) if layout == "NCW" else (2, n, 6)
+    options = {"strides": (stride,), "padding": (pad,), "output_padding": (extra,), "data_layout": layout}
+    x = relay.var("x", shape=shape(W))
+    y = relay.nn.conv1d_transpose(x, weight(6, 10, kernel), channels=10, kernel_size=(kernel,), **options)
+    vm = machine(x, relay.tanh(relay.nn.bias_add(y, weight(10), axis=layout.index("C"))))
+    agree(vm, *(shape(n) for n in (16, 2, 3, 111)))
+    nothing = np.zeros(shape(0), "float32")
+    try:
+        wanted = vm.interpreted(nothing).numpy()
+    except RelayError:
+        with pytest.raises(RelayError, match="conv1d_transpose"):
+            vm.invoke("main", nothing)
+    else:
+        np.testing.assert_allclose(vm.invoke("main", nothing).numpy(), wanted, rtol=1e-6)
+
+
+def test_images_are_enlarged_and_padded():
+    x = relay.var("x", shape=(1, 4, H, W))
+    y = relay.nn.conv2d_transpose(x, weight(4, 6, 4, 3), strides=(2, 3), padding=(1, 0, 0, 1), output_padding=(0, 1))
+    agree(machine(x, y), (1, 4, 5, 6), (1, 4, 1, 1), (1, 4, 20, 7))
+    for change in (
+        lambda y: relay.nn.upsampling(y, 2, 3),
+        lambda y: relay.nn.upsampling(y, 2, 2, method="bilinear", align_corners=True),
+        lambda y: relay.image.resize2d(y, (17, 9), method="cubic"),
+        lambda y: relay.image.resize2d(y, (1, 9), coordinate_transformation_mode="pytorch_half_pixel"),
+        lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 2), (2, 1)), pad_mode="edge"),
+        lambda y: relay.nn.pad(y, ((0, 0), (0, 0), (1, 2), (2, 1)), pad_mode="reflect"),
+        lambda y: relay.nn.mirror_pad(y, ((0, 0), (0, 0), (1, 1), (3, 1))),
+        lambda y: relay.nn.prelu(relay.nn.lrn(y, 3), weight(4)),
+    ):
+        vm = machine(x, relay.nn.conv2d(change(x), weight(3, 4, 1, 1)))
+        agree(vm, (1, 4, 8, 12), (1, 4, 31, 5), (1, 4, 3, 4))
+        with pytest.raises(RelayError):
+            vm.invoke("main", np.zeros((1, 4, 0, 4), "float32"))
+
+
+def test_parts_that_are_alike_for_some_sizes_only_are_joined_for_these():
+    x = relay.var("x", shape=(1, 3, H, W))
+    half = relay.nn.max_pool2d(relay.nn.conv2d(x, weight(4, 3, 1, 1)), (2, 2), (2, 2))
+    whole = relay.nn.conv2d_transpose(half, weight(4, 5, 2, 2), strides=(2, 2))
+    vm = machine(x, relay.nn.conv2d(relay.concatenate([x, whole], 1), weight(6, 8, 3, 3), padding=(1, 1)))
+    agree(vm, (1, 3, 8, 12), (1, 3, 2, 2), (1, 3, 30, 18))
+    with pytest.raises(RelayError, match="concatenate"):
+        vm.invoke("main", np.zeros((1, 3, 9, 12), "float32"))

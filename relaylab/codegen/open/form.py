@@ -73,10 +73,10 @@ class OpenForm:
         self.capacities: list[int] = []
         with no_collection():
             known = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), InferType()])(mod)
-            plain = first_order(with_padded_images(with_plain_products(with_counted_ranges(known))))
-            final = Sequential(default_passes())(plain)
+            plain = first_order(with_plain_products(with_counted_ranges(known)))
+            final = Sequential(default_passes())(with_padded_images(plain))
             check_open(final["main"])
-            self.asked = AskedTypes(final["main"])
+            self.asked = AskedTypes(plain["main"], final["main"])
             self.network = network_of(final["main"], "tvmgen_open", self.sizes)
             self._compile(first, caches)
         self.results = [(ResultMemory(), np.dtype(t.dtype)) for t in self.network.outputs]

@@ -44,7 +44,9 @@ def has_rule(call: Call) -> bool:
     definition = cast(Op, call.op).definition
     by_shape = getattr(definition, "reshapes", False) or definition.pattern <= OpPattern.BROADCAST
     rule = RULES.get(cast(Op, call.op).name)
-    fits = rule is not None and rule is not _windows  # a window has to fit: its relation says so
+    # a window has to fit, a mirror to have enough before it, parts to be alike: their relations say so
+    fits = rule is not None and rule is not _windows and cast(Op, call.op).name != "nn.pad"
+    fits = fits and (rule is not _joined or _even(call))
     return not definition.is_procedure() and (fits or by_shape)
 
 
@@ -71,8 +73,16 @@ def _stretched(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
 
 
 def _joined(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    axis = cast(int, facets(call).axis) % len(out)
-    rest = [(*shape[:axis], *shape[axis + 1 :]) for shape in (*ins, out)]
+    """Parts may have different expressions of sizes beside the axis: whether these are equal is asked with numbers."""
+    return all(len(shape) == len(out) for shape in ins)
+
+
+def _even(call: Call) -> bool:
+    """Whether parts are as large beside the axis for all numbers."""
+    axis = cast(int, facets(call).axis)
+    shapes = [t.shape for a in (*call.args, call) for t in tensors_of(a.checked_type) or ()]
+    axis %= len(shapes[-1])
+    rest = [(*shape[:axis], *shape[axis + 1 :]) for shape in shapes]
     return all(shape == rest[-1] for shape in rest)
 
 
@@ -131,9 +141,9 @@ RULES: Mapping[str, Rule] = {
     "take": lambda call, ins, out: not getattr(facets(call), "batch_dims", 0),
     "gather": _gathered, "gather_nd": _places,
     "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
-    **dict.fromkeys(("nn.conv1d", "nn.conv2d", "nn.conv3d"), _windows),
+    **{f"nn.conv{n}d{kind}": _windows for n in (1, 2, 3) for kind in ("", "_transpose")},
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
-    "nn.pad": lambda call, ins, out: facets(call).pad_mode == "constant",
+    "nn.pad": _any, "nn.lrn": _any, "nn.prelu": _along_numbers,
     "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,
     "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
     "arange": _any, "shape_of": _any, "ndarray_size": _any,

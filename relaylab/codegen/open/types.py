@@ -94,10 +94,14 @@ class _Asked:
 
 
 class AskedTypes:
-    """The calls of an open program that may not take all sizes, once for equal types; all procedures are among them."""
+    """The calls of an open program that may not take all sizes, once for equal types; all procedures are among them.
 
-    def __init__(self, function: Function):
-        calls = (c for c in walk((function.body,)) if isinstance(c, Call) and isinstance(c.op, Op) and touches_open(c))
+    Programs are given as they were and as the passes leave them: what passes put in the place of a call may take more.
+    """
+
+    def __init__(self, *functions: Function):
+        nodes = walk([f.body for f in functions])
+        calls = (c for c in nodes if isinstance(c, Call) and isinstance(c.op, Op) and touches_open(c))
         every: dict[object, _Asked] = {}
         for call in calls:
             if has_rule(call):

@@ -112,6 +112,11 @@ def _preferred_orders(jobs: list[Job]) -> dict[NetworkTensor, Order]:
     for job in jobs:
         if isinstance(job, ContractionJob):
             preferred.setdefault(job.data, job.contraction.data_order)
+    for job in reversed(jobs):  # of open images the padding is a step of its own, before the template
+        if job.operation.sizes is not None and job.keeps_lanes() and (order := preferred.get(job.writes[0])):
+            for tensor in job.reads:
+                if len(tensor.shape) == len(order):
+                    preferred.setdefault(tensor, order)
     return preferred
 
 

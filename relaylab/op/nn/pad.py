@@ -52,11 +52,11 @@ class Padded(Injective):
     ) -> Element:
         """The element at `i` of data with a border of its own elements: `place` says which, along an axis."""
         at = [k - low for k, (low, _) in zip(i, self.pad_width)]
-        own = [place(k, int(n)) if any(p) else k for k, n, p in zip(at, data.shape, self.pad_width)]
+        own = [place(k, n) if any(p) else k for k, n, p in zip(at, data.shape, self.pad_width)]
         if not i or not any(self.pad_width[-1]):
             return data(*own)
         # what lies inside along the last axis is copied in a loop of its own
-        return b.guard(b.inside(at[-1], int(data.shape[-1])), lambda: data(*own[:-1], at[-1]), data(*own))
+        return b.guard(b.inside(at[-1], data.shape[-1]), lambda: data(*own[:-1], at[-1]), data(*own))
 
 
 @op("nn.pad", level=2, attrs_key="Pad")
@@ -124,7 +124,9 @@ class pad(Padded):
 
 def reflect(b: ElementBuilder, k: Element, extent: int, repeat_edge: int = 0) -> Element:
     """Index `k` mirrored at both ends of an axis; `repeat_edge` 1 repeats the edge elements (numpy's "symmetric")."""
-    period = 2 * extent if repeat_edge else max(2 * extent - 2, 1)
+    period: Any = 2 * extent
+    if not repeat_edge:
+        period = max(period - 2, 1) if isinstance(extent, int) else b.max(period - 2, 1)
     inside = b.floormod(k, period)
     return b.select(inside < extent, inside, (period - repeat_edge) - inside)
 

@@ -45,14 +45,31 @@ class ResamplingArrays:
     @staticmethod
     def pick(condition: Any, then: Any, otherwise: Any) -> Any:
         """`then` where the condition holds, else `otherwise`."""
-        return np.where(condition, then, otherwise)
+        return (
+            (then if condition else otherwise) if isinstance(condition, bool) else np.where(condition, then, otherwise)
+        )
+
+    @staticmethod
+    def real(extent: int) -> int:
+        """An extent, for divisions."""
+        return extent
 
 
 class Expressions:
     """The functions on loop-level expressions."""
 
     def __init__(self, b: ElementBuilder):
-        self.b, self.floor, self.ceil, self.pick = b, b.floor, b.ceil, b.select
+        self.b, self.floor, self.ceil = b, b.floor, b.ceil
+
+    def pick(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """`then` where the condition holds, else `otherwise`; decided now where that can be known now."""
+        if isinstance(condition, bool):
+            return then if condition else otherwise
+        return self.b.select(condition, then, otherwise)
+
+    def real(self, extent: Any) -> Any:
+        """An extent that may be a size, for divisions."""
+        return extent if isinstance(extent, int) else self.b.cast(extent, "float64")
 
     def clamp(self, x: Any, extent: int) -> Any:
         """A whole number as an index, limited to 0 .. extent-1."""
@@ -60,7 +77,7 @@ class Expressions:
 
     def inside(self, x: Any, extent: int) -> Any:
         """Whether a position lies in 0 .. extent-1."""
-        return self.b.all_of(x >= 0.0, x <= float(extent - 1))
+        return self.b.all_of(x >= 0.0, x <= self.real(extent) - 1.0)
 
 
 Maths = ResamplingArrays | Expressions
@@ -76,24 +93,25 @@ class Sampling:
     alpha: float = -0.5
     exclude: bool = False
 
-    def position(self, x: Any, extent: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> Any:
+    def position(self, m: Maths, x: Any, extent: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> Any:
         """Where output position `x` (a float64 of 0 .. target-1) lies among `extent` inputs."""
+        extent, target = m.real(extent), m.real(target)
         scale = extent / target
         match self.mode:
             case "align_corners":
-                return x * ((extent - 1) / (target - 1) if target > 1 else 0.0)
+                return x * m.pick(target > 1, (extent - 1) / m.pick(target > 1, target - 1, 1.0), 0.0)
             case "asymmetric":
                 return x * scale
-            case "pytorch_half_pixel" if target == 1:
-                return x * 0.0
             case "tf_half_pixel_for_nn":
                 return (x + 0.5) * scale
             case "tf_crop_and_resize":
                 first, last = roi[0] * (extent - 1), roi[1] * (extent - 1)
                 # the division stands last, as in ONNX's formula: a product might be fused with the sum, which rounds
                 # otherwise and decides what is outside
-                return x * (last - first) / (target - 1.0) + first if target > 1 else x * 0.0 + 0.5 * (first + last)
-        return (x + 0.5) * scale - 0.5
+                several = x * (last - first) / m.pick(target > 1, target - 1.0, 1.0) + first
+                return m.pick(target > 1, several, x * 0.0 + 0.5 * (first + last))
+        middle = (x + 0.5) * scale - 0.5
+        return m.pick(target > 1, middle, x * 0.0) if self.mode == "pytorch_half_pixel" else middle
 
     def taps(self, m: Maths, at: Any, extent: int) -> list[tuple[Any, Any]]:
         """The (index, weight) that make the value at position `at`."""
@@ -124,9 +142,10 @@ class Sampling:
     def along(self, data: np.ndarray, axis: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
         """`data` (float64) with an axis resampled to `target` positions."""
         extent = data.shape[axis]
-        at = self.position(np.arange(target, dtype="float64"), extent, target, roi)
+        m = ResamplingArrays()
+        at = self.position(m, np.arange(target, dtype="float64"), extent, target, roi)
         total = np.zeros(())
-        for index, weight in self.taps(ResamplingArrays(), at, extent):
+        for index, weight in self.taps(m, at, extent):
             values = np.moveaxis(np.take(data, index, axis), axis, -1)
             total = total + (values if weight is None else values * weight)
         return np.moveaxis(total, -1, axis)

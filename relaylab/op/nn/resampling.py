@@ -132,7 +132,8 @@ class Resampled(Injective):
     def _along(self, x: Expr, axis: int, k: int, extent: int, target: int, data: TensorType) -> Expr:
         """A tensor resampled along spatial axis `axis`, its axis `k`; itself where that changes nothing."""
         how, places = self.sampling(), np.arange(target, dtype="float64")
-        taps = how.taps(ResamplingArrays(), how.position(places, extent, target, self.region(axis)), extent)
+        m = ResamplingArrays()
+        taps = how.taps(m, how.position(m, places, extent, target, self.region(axis)), extent)
         own = sum((index == places) * (1.0 if weight is None else weight) for index, weight in taps)
         if extent == target and np.all(own == 1.0):
             return x
@@ -151,15 +152,16 @@ class Resampled(Injective):
 
     def _beyond(self, axis: int, size: int, target: int) -> np.ndarray:
         """Which positions of a spatial axis lie outside the input."""
-        where = self.sampling().position(np.arange(target, dtype="float64"), size, target, self.region(axis))
+        places = np.arange(target, dtype="float64")
+        where = self.sampling().position(ResamplingArrays(), places, size, target, self.region(axis))
         return (where < 0) | (where > size - 1)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         at, how, m = positions(self.layout, self.spatial), self.sampling(), Expressions(b)
         taps, inside = [], []
         for axis, k in enumerate(at):
-            extent = int(data.shape[k])
-            where = how.position(b.cast(i[k], "float64"), extent, int(out.shape[k]), self.region(axis))
+            extent = data.shape[k]
+            where = how.position(m, b.cast(i[k], "float64"), extent, out.shape[k], self.region(axis))
             inside.append(m.inside(where, extent))
             taps.append(how.taps(m, where, extent))
 

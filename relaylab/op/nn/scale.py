@@ -45,7 +45,7 @@ class l2_normalize(OutElementwiseFusable):
             x = data(*(inner.get(d, j) for d, j in enumerate(i)))
             return x * x
 
-        return data(*i) / b.sqrt(b.max(b.sum([int(data.shape[d]) for d in axes], square), self.eps))
+        return data(*i) / b.sqrt(b.max(b.sum([data.shape[d] for d in axes], square), self.eps))
 
     @classmethod
     def samples(cls) -> list[Sample]:
