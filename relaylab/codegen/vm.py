@@ -3,8 +3,8 @@
 `compile` runs the VM's pipeline, so that all arithmetic is in Primitive functions, and makes machine code of
 those whose shapes are known. Functions that need no others run as native instructions (`flow/machine.py`). The rest,
 Primitive functions over shapes that only run time knows, is evaluated by the operators' reference semantics: slower,
-the same numbers. A program with open sizes is compiled whole, as a static one, for the shapes that it is called with
-(`specializations.py`).
+the same numbers. A program with sizes that a call or data decides is compiled whole, for all of them (`open`), and as a
+static one for the shapes that it is often called with (`specializations.py`).
 """
 
 from __future__ import annotations

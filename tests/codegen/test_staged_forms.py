@@ -219,3 +219,17 @@ def test_random_programs(seed):
         with np.errstate(all="ignore"):
             agree(vm, rows(count), atol=1e-5)
     assert vm.exe.specializations is None or vm.exe.specializations.open is not None
+
+
+def test_inputs_whose_sizes_have_no_names_have_a_form_too():
+    x = relay.var("x", shape=(relay.Any(), 4))
+    vm = machine([x], relay.nn.softmax(relay.nn.dense(x, relay.const(WEIGHT))))
+    for n in (3, 1, 0, 50):
+        agree(vm, RNG.standard_normal((n, 4)).astype("float32"))
+    assert form_of(vm).found == "" and not vm.exe.specializations.forms
+    images = relay.var("x", shape=(1, 3, relay.Any(), relay.Any()))
+    kernel = relay.const(RNG.standard_normal((5, 3, 3, 3)).astype("float32"))
+    vm = machine([images], relay.nn.relu(relay.nn.conv2d(images, kernel)))
+    for size in ((3, 3), (9, 40)):
+        agree(vm, RNG.standard_normal((1, 3, *size)).astype("float32"), atol=1e-5)
+    form_of(vm)

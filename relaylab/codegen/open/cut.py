@@ -22,7 +22,7 @@ from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type
-from relaylab.ir.visit import children, rewrite, walk
+from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.op.base import Operator
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, Sequential, SimplifyExpr
@@ -60,7 +60,7 @@ class StagedProgram:
 
 def data_decides(mod: IRModule) -> bool:
     """Whether there are sizes in a typed program that have no names."""
-    return any(_is_unknown(node.inferred) for node in walk((mod["main"].body,)))
+    return any(_is_unknown(node.inferred) for node in walk((mod["main"],)))
 
 
 def cut(mod: IRModule) -> StagedProgram:
@@ -78,7 +78,7 @@ def cut(mod: IRModule) -> StagedProgram:
 def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
     passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
-    mod = InferType()(first_order(with_counted_ranges(passes(mod))))
+    mod = InferType()(first_order(with_counted_ranges(passes(_with_named_inputs(mod)))))
     mod = _with_results(mod, [mod["main"].body], mod["main"].params)
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
@@ -99,6 +99,17 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
             raise RelayTypeError(f"`{what}` gives the unknown shape {node.inferred}", code="codegen.open-operator")
     _connect(mod["main"], findings)
     return mod, findings
+
+
+def _with_named_inputs(mod: IRModule) -> IRModule:
+    """The program with a name of its own for each unknown size of its inputs."""
+    main = mod["main"]
+    if not any(_is_unknown(p.checked_type) for p in main.params):
+        return mod
+    params = [Var(p.name_hint, _with_names(p.checked_type)) for p in main.params]
+    body = substitute(main.body, dict(zip(main.params, params)))
+    named = FunctionWithFields(main, params=params, body=body, ret_type=None)
+    return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): named}))
 
 
 def _with_results(mod: IRModule, results: Iterable[Expr], params: Sequence[Var]) -> IRModule:

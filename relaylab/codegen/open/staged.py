@@ -70,7 +70,8 @@ class StagedForm:
                      for k in range(made.outs.start, made.outs.stop)}  # fmt: skip
         """The registers of what parts give: arrays of their own."""
         names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, SizeFinding))
-        self.found = "found by " + ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
+        found = ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
+        self.found = f"found by {found}" if found else ""
         """Which operators' values say sizes, in words."""
         self.seconds = time.perf_counter() - start
 
@@ -126,12 +127,13 @@ class StagedForm:
             return None
         registers = self.registers.copy()
         registers[: len(leaves)] = leaves
-        for k, step in enumerate(self.steps, 1):
-            part("step", k, len(self.steps))
-            found = step.run([cast(np.ndarray, registers[k]) for k in step.ins])
-            if found is None:
-                return None
-            registers[step.outs] = found
+        with np.errstate(all="ignore"):
+            for number, step in enumerate(self.steps, 1):
+                part("step", number, len(self.steps))
+                found = step.run([cast(np.ndarray, registers[k]) for k in step.ins])
+                if found is None:
+                    return None
+                registers[step.outs] = found
         results: dict[int, NDArray] = {}
         given: list[NDArray] = []
         for k in self.results:
@@ -150,8 +152,7 @@ def _finding(step: SizeFinding) -> Run:
         rest = iter(leaves)
         args = leaves if is_plain else [_nested(t, rest) for t in types]
         try:
-            with np.errstate(all="ignore"):
-                return flat(reference(*args))
+            return flat(reference(*args))
         except Exception:
             return None
 
