@@ -9,8 +9,10 @@ Of a question about a picture `answer` is a set of names, `asked` the question, 
 
 from __future__ import annotations
 
+import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from traceback import extract_tb
 from types import EllipsisType
 from typing import Any
 
@@ -21,13 +23,18 @@ from relaylab.course.lesson import Exercise, exercise
 from relaylab.course.predicting import question, together
 from relaylab.course.programs import attention, block, classifier, shipped, two_convolutions, weights
 from relaylab.course.progress import progress
-from relaylab.course.translation import told
+from relaylab.course.translation import HERE, told
 from relaylab.ir import Expr, Function, IRModule, op_name, post_order
 from relaylab.study import difference, operators
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayTypeError
 
 CLICK = "still open: choose operators by clicking, or name them"
 OPEN = "still open: put your answer in the place of `...`"
+JUDGE = "<judge>"
+"""What stands for a file where a judge's Python is named."""
+MISFITS = (TypeError, AttributeError, ValueError, LookupError)
+"""What a judge raises who takes an answer apart that has another form."""
+PACKAGES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 MOST = 2000
 """Characters of what is said of an answer, which may be of any length itself."""
 
@@ -87,20 +94,32 @@ def _chosen(asked: Exercise, names: object) -> Verdict:
 
 def _judged(asked: Exercise, names: dict[str, object]) -> Verdict:
     try:
-        exec(asked.judge, names)  # noqa: S102
+        exec(compile(asked.judge, JUDGE, "exec"), names)  # noqa: S102
     except NotYet as lacks:
         return Verdict(asked, False, str(lacks)[:MOST])
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (of the answer, which may be a function)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001  (of the answer, which may be a function)
         return Verdict(asked, False, _raised(error)[:MOST])
     progress().solve(asked.name)
     return Verdict(asked, True, told("right"))
 
 
 def _raised(error: BaseException) -> str:
+    """What an answer raised and in which of its lines; without one the judge met another form than it asked for."""
     said = "; ".join(filter(None, (error.message, error.help))) if isinstance(error, RelayError) else str(error)
     if "ellipsis" in said:
         return told(OPEN)  # a function or a rule that still gives `...`
-    return told("your answer raised {error}: {said}", error=type(error).__name__, said=said)
+    own = [frame for frame in extract_tb(error.__traceback__) if _learners(frame.filename)]
+    at = told(" in line {line}, `{text}`", line=own[-1].lineno, text=own[-1].line or "…") if own else ""
+    if isinstance(error, KeyboardInterrupt):
+        return told("your answer had not come to an end when it was interrupted{at}", at=at)
+    if not own and isinstance(error, MISFITS) and (not isinstance(error, RelayError) or type(error) is RelayTypeError):
+        return told("this is not of the form that was asked for: {said}", said=said)
+    return told("your answer raised {error}{at}: {said}", error=type(error).__name__, at=at, said=said)
+
+
+def _learners(file: str) -> bool:
+    """Whether a file, or a cell, is neither the judge's nor a package's."""
+    return file != JUDGE and not file.startswith((str(HERE.parent), *PACKAGES))
 
 
 def _names(answer: object) -> Mapping[str, Any]:

@@ -99,7 +99,7 @@ def test_progress_is_kept_and_a_broken_file_is_none(tmp_path: Path) -> None:
     assert not course.check("count", (4, 6)) and course.check("count", (3, 6))
     assert json.loads((tmp_path / "course.json").read_text())["solved"] == ["count"]
     assert "still open" in str(course.check("count", (..., 6)))
-    assert "your answer raised" in str(course.check("count", 3))
+    assert "not of the form that was asked for" in str(course.check("count", 3))
     blocked = Progress(Path("/proc/none/course.json"))
     blocked.solve("count")
     assert blocked.solved == ["count"] and blocked.path is None
@@ -127,6 +127,21 @@ def test_no_exercise_takes_or_breaks_on_what_is_no_answer(answer: object) -> Non
 def test_an_answer_may_neither_end_python_nor_talk_without_end() -> None:
     assert "SystemExit: 3" in str(course.check("share", lambda x: sys.exit(3)))
     assert len(str(course.check("channels_last", lambda *place: "z" * 10**6))) < 5000
+
+
+def test_what_an_answer_raises_is_told_with_its_line() -> None:
+    def broken(x: object) -> float:
+        return 1 / 0
+
+    def endless(x: object) -> None:
+        raise KeyboardInterrupt  # as the interrupt of a notebook does in a loop without an end
+
+    said = str(course.check("share", broken))
+    line = broken.__code__.co_firstlineno + 1
+    assert f"your answer raised ZeroDivisionError in line {line}, `return 1 / 0`: division by zero" in said
+    assert "had not come to an end when it was interrupted in line" in str(course.check("share", endless))
+    assert "not of the form that was asked for: parse: `source` must be a text" in str(course.check("lazy", 3))
+    assert "your answer raised DiagnosticError: " in str(course.check("lazy", "def @main("))
 
 
 def test_kernels_are_told_by_the_names_before() -> None:

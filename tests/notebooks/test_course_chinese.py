@@ -113,7 +113,8 @@ def test_the_notebook_is_what_the_lesson_gives(name: str) -> None:
 def test_the_judge_speaks_chinese(chinese: None) -> None:
     assert "还没有作答" in str(course.check("count", (..., 6)))
     assert "不是调用" in str(course.check("count", (4, 6))) and "提示" in str(course.check("count", (4, 6)))
-    assert "抛出了 TypeError" in str(course.check("count", 3))
+    assert "不是所要求的形式" in str(course.check("count", 3))
+    assert re.search(r"在第 \d+ 行（`.*`）抛出了 ZeroDivisionError", str(course.check("share", lambda x: 1 / 0)))
     assert str(course.check("count", (3, 6))) == "✓ count: 正确"
     assert course.hint("count").startswith("提示 1/2：")
     assert course.lesson(1).title == "什么是中间表示（IR）"
