@@ -54,7 +54,7 @@ REASONS: dict[str, str] = {
     "tvm.auto_scheduler": _TUNING,
     "tvm.lower": _TENSORS,
     "tvm.meta_schedule": _TUNING,
-    "tvm.driver": "the command is `relaylab`: see relaylab --help",
+    "tvm.driver": "in Python relay.frontend.from_onnx and relay.build, in a shell `relaylab run`, `profile`, `tune`",
     "tvm.micro": "there is no runtime for microcontrollers; a saved module runs where Python and its CPU are",
     "tvm.relax": "Relax came after Relay and is not Relay; relaylab keeps the Relay of TVM 0.8 to 0.10",
     "tvm.rpc": "modules run where they are loaded; lib.export_library writes a file to take along",
@@ -89,7 +89,9 @@ def absent(module: str, name: str, names: Iterable[str]) -> RelayAttributeError:
 def absent_module(key: str, names: Iterable[str], tvm: bool) -> ModuleNotFoundError:
     """The error for a module, or what an import takes from one, that is not there, under the name that programs use."""
     name = f"tvm.{key.removeprefix('tvm.')}" if tvm else f"relaylab.{key}"
-    why = reason(key) or did_you_mean(key.rpartition(".")[2], names)
+    package, _, last = name.rpartition(".")
+    here = last in names and f"`{last}` is no module but a name: from {package} import {last}"
+    why = here or reason(key) or did_you_mean(last, names)
     if tvm and not why:
         why = "relaylab keeps Relay, its runtime and its visualizer under the name tvm"
     return ModuleNotFoundError(f"there is no {name}{why and f': {why}'}", name=name)

@@ -29,8 +29,11 @@ SAME: Mapping[str, str] = {
     # packages of TVM whose names are all in one module below them
     "relay.analysis.analysis": "relay.analysis",
     "relay.op.annotation.annotation": "relay.op.annotation",
+    "relay.op.image.image": "relay.op.image",
     "relay.op.memory.memory": "relay.op.memory",
     "relay.op.nn.nn": "relay.op.nn",
+    **{f"relay.op.vision.{name}": "relay.op.vision" for name in ("multibox", "nms", "rcnn", "yolo")},
+    "relay.op.random.kernel": "relay.op.random",
     "relay.qnn.op.qnn": "relay.qnn.op",
 }
 """Modules that are another one, with all that is below it: both names are one object."""
@@ -158,6 +161,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         {"ir.functor": "ExprFunctor, ExprMutator, ExprVisitor"},
     ),
     "relay.frontend": ("other formats", {"frontend": "from_onnx, from_pytorch, to_onnx"}),
+    "relay.frontend.onnx": ("models of ONNX", {"frontend": "from_onnx"}),
     "relay.frontend.pytorch": ("models of PyTorch", {"frontend": "from_pytorch"}),
     "relay.frontend.common": ("what importers share", {"frontend.common": "*"}),
     "relay.function": ("functions", {"ir.expr": "BaseFunc, Function, FunctionWithFields"}),
@@ -187,6 +191,7 @@ FACES: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "relay.op.algorithm": ("sorting", _OPERATORS),
     "relay.op.contrib": ("tables of patterns", _PATTERN_TABLES),
     "relay.op.contrib.register": ("tables of patterns", _PATTERN_TABLES),
+    "relay.op.dyn": ("operators whose shapes are tensors", {"op.dyn": "*"}),
     "relay.op.image": ("operators on images", {"op.image": "*"}),
     "relay.op.nn": ("operators of neural networks", {"op.nn": "*"}),
     "relay.op.op": ("the table of operators", {"op": "*", "op.base": "OpPattern", "ir.op": "Op", **_REGISTERED}),

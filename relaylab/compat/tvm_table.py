@@ -183,6 +183,7 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
     "tvm.runtime.object_path": ("ways from a program to a part of it", {"compat.object_path": "*"}),
     "tvm.runtime.packed_func": ("functions", {"compat.values": "PackedFunc"}),
+    "tvm.runtime.params": ("parameters in files", {"runtime.params": "load_param_dict, save_param_dict"}),
     "tvm.runtime.profiler_vm": (
         "time in the virtual machine",
         {"codegen.vm_profiler": "VirtualMachineProfiler, enabled"},
@@ -199,6 +200,9 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "what to compile for",
         {"compat.target": "Target, VirtualDevice, make_compilation_config", "compat.foreign": "*"},
     ),
+    "tvm.target.compilation_config": ("what to compile for", {"compat.target": "make_compilation_config"}),
+    "tvm.target.target": ("what to compile for", {"compat.target": "Target", "compat.foreign": "*"}),
+    "tvm.target.virtual_device": ("where values live", {"compat.target": "VirtualDevice"}),
     "tvm.te": (
         "symbolic sizes",
         {

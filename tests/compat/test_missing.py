@@ -72,6 +72,7 @@ def run(tmp_path: Path, text: str, *args: str) -> subprocess.CompletedProcess[st
         ),
         ("from tvm import te\nte.placeholder((4,))", ["line 2", "te.placeholder is not kept", "relaylab schedule"]),
         ("import tvm.nonsense", ["relaylab keeps Relay, its runtime and its visualizer"]),
+        ("import tvm.relay.debug", ["`debug` is no module but a name: from tvm.relay import debug"]),
         ("import tvm\ntvm.target.Target('cud')", ["line 2", "targets begin with `llvm`"]),
         (
             "from tvm import relay\ndef net():\n    relay.nn.relu(3)\nnet()",
