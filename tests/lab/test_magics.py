@@ -9,6 +9,8 @@ from IPython.core.completer import provisionalcompleter
 from relaylab.lab.scrolled import ScheduleTried
 from relaylab.lab.magics import reference
 from relaylab import study
+from relaylab.explorer.questions.passes import rows
+from relaylab.explorer.session import Session
 from relaylab.ir import IRModule
 from relaylab.transform import PASSES
 from relaylab.viz import Difference, Picture
@@ -445,7 +447,7 @@ def test_the_reference_lists_every_magic_with_its_arguments(ip):
 
 
 def test_the_notebooks_parameters_are_bound(cell, ip):
-    """`params` if they fit, those that --params names; without any the title says so."""
+    """`params` if they fit, those that --params names; without any a line says so."""
     cell("from relaylab.relay import testing")
     cell("mod, params = testing.mlp.get_workload(batch_size=1)")
     cell("%relay_passes mod --static -o bound")
@@ -460,7 +462,9 @@ def test_the_notebooks_parameters_are_bound(cell, ip):
     found = cell("%relay_passes mod --static -o free")
     assert "mod: parameters are not bound (--params NAME)" in found.out
     assert len(ip.user_ns["free"].history.mod["main"].params) == 7
-    assert "--params NAME" in ip.user_ns["free"].program.title and ip.user_ns["free"].program.name == "mod"
+    free = ip.user_ns["free"]
+    assert "--params NAME" in free.program.title and free.program.name == "mod"
+    assert rows(Session(free))["title"] == "mod", "the explorer does not say again what stands above it"
     cell("%relay_passes mod --params kept --static -o named")
     assert len(ip.user_ns["named"].history.mod["main"].params) == 1
     cell("import numpy as np\nparams = {k: np.ones((1, 7)) for k in kept}")

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { arrow, curve, unpack } from "../../relaylab/viz/static/graph.js";
 import { SavedPage } from "../../relaylab/lab/static/saved/saved_page.js";
+import { SavedPictures } from "../../relaylab/lab/static/saved/saved_pictures.js";
 
 const { packed, questions, counterparts, drawn, wires } = JSON.parse(readFileSync(process.env.CASES, "utf8"));
 const page = new SavedPage(await unpack(packed));
@@ -81,3 +82,13 @@ wires.forEach(({ corners, sideways, direction, line, head }, at) =>
     near(arrow(corners.at(-1), direction), head, "head");
   }),
 );
+
+test("a long title of a folded kernel is as wide as its card", () => {
+  const kernel = (label) => ({ id: "k", kind: "group", label, role: "", box: [0, 0, 200, 300], shapes: [] });
+  const sizes = ["primitive: add", `primitive: ${"nn.dense + add + ".repeat(4)}tanh`].map((label) => {
+    const [, [, , , words, size]] = SavedPictures.prototype.card(kernel(label), ["add"], "primitive").shapes;
+    assert.ok(words.length * size * 0.58 <= 200);
+    return size;
+  });
+  assert.ok(sizes[0] === 10 && sizes[1] < 10);
+});

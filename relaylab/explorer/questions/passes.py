@@ -81,7 +81,7 @@ def rows(session: Session) -> Rows:
     """The passes with what each did in numbers, the error that stopped them, the frames; the figures of the menu."""
     frames = session.frames
     return {
-        "title": session.program.title + (" (edited)" if session.is_edited else ""),
+        "title": session.program.name + (" (edited)" if session.is_edited else ""),
         "level": session.opt_level,
         "frames": len(frames),
         "functions": max(len(mod.functions) for mod in frames.modules),

@@ -14,6 +14,8 @@ const DIRECTIONS = [
   [-1, 0],
 ];
 
+const BOLD = 0.58; // how wide a bold letter is, of its size
+
 // A shape as a difference shows it: the border, the title and its sign say the role.
 function paintedShape(shape, role) {
   const [kind] = shape;
@@ -204,10 +206,13 @@ export class SavedPictures {
     const names = [...new Set(held)].map((name) => (times(name) > 1 ? `${times(name)} × ${name}` : name));
     const words = [`${count(held.length, "node")} inside`, ...names.slice(0, Math.max(0, height / 13 - 3))];
     const top = y + height / 2 - 6.5 * words.length;
+    const name = title.replace(/^\w+: /, "");
+    const signed = name.length + 2; // a sign may stand before it
+    const size = Math.min(10, (width - 8) / (signed * BOLD)); // a title may be longer than its kernel is wide
     const line = (text, k) => ["t", x + width / 2, top + 13 * (k + 1), text, 8.5, "middle", "text-dim"];
     const shapes = [
       ["r", x, y, width, height, 4, `group-${kind}`, ""],
-      ["t", x + width / 2, top, title.replace(/^\w+: /, ""), 10, "middle", "text-title b"],
+      ["t", x + width / 2, top, name, size, "middle", "text-title b"],
       ...words.map(line),
     ];
     const card = { ...group, kind: "node", label: title, shapes };
