@@ -11,7 +11,7 @@ from relaylab.support.table import did_you_mean
 Shapes = Mapping[str, tuple[int | str, ...]]
 """Inputs by name; an open dimension is its name."""
 Told = Mapping[str, tuple[int, ...]]
-_FILE = re.compile(r"(.+\.(?:onnx|pt2)):(.*)", re.DOTALL)
+_FILE = re.compile(r"(.+\.(?:onnx|pt2|relay|rly|txt)):(.*)", re.DOTALL)
 _SIZE = re.compile(r"([^=]+)=(\d{1,9}(?:x\d{1,9})*)")
 
 

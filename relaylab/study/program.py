@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import cast
 
 from relaylab import relay
+from relaylab.codegen.specialize import input_tensors, is_open, specialized
 from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.onnx.model import read_model
 from relaylab.frontend.pytorch import from_pytorch
 from relaylab.frontend.pytorch.program import input_types, load_model
 from relaylab.frontend.told_sizes import Told, filled, split_sizes
 from relaylab.ir import Expr, IRModule
+from relaylab.ir.dims import Dim, IntImm, SizeVar
+from relaylab.ir.types import TensorType
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
@@ -63,8 +66,9 @@ def load(what: Loadable) -> Program:
 
     `package.module:factory` is a function without arguments, in a Python module that is found from the current folder
     too, which gives a module, a function, or one of them with parameters; or a PyTorch module with its example inputs.
-    Behind a model's path may stand the sizes that it leaves open, and shapes of inputs:
-    `model.onnx:sequence=128,image=1x3x64x64`. What nothing tells is 1, with an OpenSizeWarning.
+    Behind a path may stand the sizes that its program leaves open, and shapes of inputs:
+    `model.onnx:sequence=128,image=1x3x64x64`. What nothing tells is 1, with an OpenSizeWarning; a Relay text of which
+    nothing is told stays open.
     """
     if isinstance(what, Program):
         return what
@@ -92,7 +96,7 @@ def load(what: Loadable) -> Program:
     if path.suffix == TORCH_SUFFIX:
         return Program(named, *_exported(path, told))
     if path.suffix in TEXT_SUFFIXES or os.path.isfile(name):  # False also for what is no path
-        return Program(path.stem, read(path))
+        return Program(named, with_sizes(read(path), told, file) if told else read(path))
     help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in " + " ".join(
         (*TEXT_SUFFIXES, ONNX_SUFFIX, TORCH_SUFFIX)
     )
@@ -151,6 +155,43 @@ def _exported(path: Path, told: Told) -> tuple[IRModule, dict[str, NDArray]]:
         return from_pytorch(program)
     shapes = filled({name: shape for name, (shape, _) in types.items()}, told, str(path))
     return from_pytorch(program, [(name, (shapes[name], dtype)) for name, (_, dtype) in types.items()])
+
+
+def with_known_sizes(program: Program) -> Program:
+    """A program whose kernels have sizes, for what measures and rewrites them; RelayValueError `study.open-sizes`."""
+    for p in program.mod["main"].params if "main" in program.mod else ():
+        declared = p.inferred or p.type_annotation
+        if isinstance(declared, TensorType) and declared.is_dynamic:
+            told = f"{p.name_hint}={'x'.join(str(d) if isinstance(d, int) else '1' for d in declared.shape)}"
+            raise RelayValueError(
+                f"{program.name} leaves sizes of its input `{p.name_hint}` open: {declared}",
+                code="study.open-sizes",
+                help=f"say sizes behind the file, as in net.relay:{told}, or give the input its shape; "
+                "relay.vm.compile builds a program for all sizes",
+            )
+    return program
+
+
+def with_sizes(mod: IRModule, told: Told, file: str) -> IRModule:
+    """A program with numbers for sizes that it leaves open: named ones by their names, each by its input's shape."""
+    mod = relay.transform.InferType()(mod)
+    inputs = input_tensors(mod["main"].params)
+    if not is_open(mod) or len(inputs) != len(mod["main"].params):
+        raise RelayValueError(f"{file} leaves no sizes of tensors open that could be told", code="import.shape")
+    declared = {p.name_hint: tuple(_size(p.name_hint, k, d) for k, d in enumerate(t.shape)) for p, t in inputs}
+    shapes = filled(declared, told, file)
+    for name, shape in declared.items():
+        if len(shape) != len(shapes[name]) or any(isinstance(d, int) and d != n for d, n in zip(shape, shapes[name])):
+            said = f"({', '.join(map(str, shape))}), not ({', '.join(map(str, shapes[name]))})"
+            raise RelayValueError(f"the input `{name}` of {file} has the shape {said}", code="import.shape")
+    return specialized(mod, [shapes[p.name_hint] for p, _ in inputs], {})
+
+
+def _size(name: str, axis: int, size: Dim) -> int | str:
+    """A dimension as a number or a name; a `?` is called by its place."""
+    return (
+        int(size) if isinstance(size, (int, IntImm)) else str(size) if isinstance(size, SizeVar) else f"{name}.{axis}"
+    )
 
 
 def read(path: Path) -> IRModule:

@@ -17,7 +17,7 @@ from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Report
 from relaylab.study.checking import leaves, needs_vm
-from relaylab.study.program import Loadable, load
+from relaylab.study.program import Loadable, load, with_known_sizes
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -85,7 +85,7 @@ def built(
     program: Loadable, opt_level: int = 3, config: Mapping[str, Any] | None = None, target: str = "llvm"
 ) -> GraphExecutorFactoryModule:
     """A program compiled with its parameters, under a level of passes and options of the build."""
-    program = load(program)
+    program = with_known_sizes(load(program))
     with PassContext(opt_level=opt_level, config=dict(config or {})):
         return relay.build(program.mod, target=target, params=dict(program.params))
 
@@ -100,7 +100,7 @@ def profile(
 
 def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target: str = "llvm") -> viz.OperatorTable:
     """Operators as they are compiled, with MACs, bytes and measured time; `viz.operator_table` says what counts."""
-    program = load(what)
+    program = with_known_sizes(load(what))
     with PassContext(opt_level=opt_level):
         mod, _ = relay.optimize(program.mod, target=target, params=dict(program.params))
     view, lib = viz.view(mod), built(program, opt_level, target=target)

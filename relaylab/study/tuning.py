@@ -16,7 +16,7 @@ from relaylab.codegen.operations.records import RECORDS, RecordStore, TuningReco
 from relaylab.runtime.threads import checked as checked_threads
 from relaylab.runtime.threads import num_threads, threads_used
 from relaylab.study.measure import race
-from relaylab.study.program import Loadable, Program, load
+from relaylab.study.program import Loadable, Program, load, with_known_sizes
 from relaylab.study.running import built
 from relaylab.support.checked import checked
 from relaylab.support.cluster import ClusterClient
@@ -98,7 +98,7 @@ def tune(
 
     Raises RelayValueError `tune.budget`, `records.*`, `cluster.*`.
     """
-    program = load(what)
+    program = with_known_sizes(load(what))
     path = Path(records) if records is not None else default_records()
     if path is None:
         help = "name a file of records, or set RELAYLAB_RECORDS"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relaylab import relay, study
@@ -121,6 +123,61 @@ def test_open_sizes_of_exported_programs(tmp_path: Path) -> None:
     with pytest.warns(OpenSizeWarning, match="open: 1 here; `"):
         assert shapes_of(study.load(path)) == [(1, 8)]
     assert shapes_of(study.load(f"{path}:input=5x8")) == [(5, 8)]
+
+
+OPEN = """#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 64), float32], %w: Tensor[(8, 64), float32]) { nn.relu(nn.dense(%x, %w, units=8)) }
+"""
+
+
+@pytest.fixture
+def open_text(tmp_path: Path) -> str:
+    path = tmp_path / "net.relay"
+    path.write_text(OPEN)
+    return str(path)
+
+
+@pytest.mark.parametrize("told", ["x=4x64", "x.0=4", "x=4x64,w=8x64"])
+def test_the_name_of_a_text_says_its_open_sizes(open_text: str, told: str) -> None:
+    found = study.load(f"{open_text}:{told}")
+    assert shapes_of(found) == [(4, 64), (8, 64)] and found.name == f"net[{told}]"
+    x, w = np.random.default_rng(0).normal(size=(2, 8, 64)).astype("float32")
+    np.testing.assert_allclose(study.run(found, {"x": x[:4], "w": w}), np.maximum(x[:4] @ w.T, 0), rtol=1e-4, atol=1e-5)
+    assert len(study.profile(found, number=1).calls) == 1
+
+
+@pytest.mark.parametrize(
+    "told, words",
+    [
+        ("x=4x32", "the input `x` of {} has the shape (x.0, 64), not (4, 32)"),
+        ("x=4", "has the shape (x.0, 64), not (4)"),
+        ("y=4", "no open size and no input `y`"),
+        ("", "`` is no size"),
+    ],
+)
+def test_sizes_that_a_text_has_not_are_refused(open_text: str, told: str, words: str) -> None:
+    with pytest.raises(RelayError, match=re.escape(words.format(open_text))):
+        study.load(f"{open_text}:{told}")
+
+
+def test_a_text_without_open_sizes_takes_none(tmp_path: Path) -> None:
+    path = tmp_path / "net.relay"
+    path.write_text(OPEN.replace("?", "4"))
+    with pytest.raises(RelayError, match="leaves no sizes of tensors open"):
+        study.load(f"{path}:x=4x64")
+
+
+def test_what_needs_sizes_says_how_to_tell_them(open_text: str, tmp_path: Path) -> None:
+    for use in (
+        lambda: study.profile(open_text),
+        lambda: study.operator_table(open_text),
+        lambda: study.schedule(open_text, "dense"),
+        lambda: study.tune(open_text, 1, tmp_path / "records"),
+    ):
+        with pytest.raises(RelayError, match=r"net leaves sizes of its input `x` open.*\n.*net.relay:x=1x64"):
+            use()
+    (row,) = study.sweep(study.cells([open_text], ["default"], measures=("counts",))).rows
+    assert row.status == "refused" and "net.relay:x=1x64" in row.why
 
 
 def test_what_commands_take_functions_take():

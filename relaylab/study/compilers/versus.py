@@ -20,8 +20,9 @@ from relaylab.study.compilers import inductor, onnxruntime, xla
 from relaylab.study.compilers.compiled import Compiled, FusedKernel, SourceProgram
 from relaylab.study.compilers.sources import families, of_onnx, of_relay, ours, spanned
 from relaylab.study.exploration import explore
-from relaylab.study.program import ONNX_SUFFIX, Program, load
+from relaylab.study.program import ONNX_SUFFIX, Program, load, with_known_sizes
 from relaylab.support.errors import RelayValueError
+from relaylab.support.words import counted
 from relaylab.viz.graph.view import Edge, Group, Node, View
 
 LONG = 4
@@ -68,9 +69,11 @@ class CompilerComparison:
 
     def __str__(self) -> str:
         names = {"a": self.a.compiler, "b": self.b.compiler}
-        lines = [f"{self.program.title}: {len(self.program.operations)} operations"]
+        lines = [f"{self.program.title}: {counted(len(self.program.operations), 'operation')}"]
         for side in (self.a, self.b):
-            lines += [f"\n{side.compiler}: {len(side.kernels)} kernels{''.join(f'; {n}' for n in side.notes)}"]
+            lines += [
+                f"\n{side.compiler}: {counted(len(side.kernels), 'kernel')}{''.join(f'; {n}' for n in side.notes)}"
+            ]
             lines += [f"  {count:>4} × {words}" for words, count in self.kernels(side).items()]
         for row, counts in self.found.items():
             if counts:
@@ -172,5 +175,5 @@ def _model(what: str | Path | Program) -> tuple[str, bytes, Told]:
     if path.suffix == ONNX_SUFFIX and path.is_file():
         model = path.read_bytes()
         return path.stem, model, filled(input_shapes(model), told, file)
-    program = load(what)
+    program = with_known_sizes(load(what))
     return program.name, to_onnx(program.mod, program.params).SerializeToString(), {}

@@ -20,7 +20,7 @@ from relaylab.study.compare import end_figures
 from relaylab.study.exploration import explore
 from relaylab.study.measure import interval, race
 from relaylab.study.pipeline import passes_of
-from relaylab.study.program import Program, load
+from relaylab.study.program import Program, load, with_known_sizes
 from relaylab.study.sweep.cell import SweepCell
 from relaylab.support.errors import RelayError
 from relaylab.support.line_process import Answer, serve
@@ -66,10 +66,10 @@ def _measured(cell: SweepCell, program: Program) -> Measures:
 
 def _program(cell: SweepCell) -> Program:
     if not cell.text:
-        return load(cell.program)
+        return with_known_sizes(load(cell.program))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that constants are drawn from a seed
-        return Program(cell.program, parse(cell.text, cell.program, fill=0))
+        return with_known_sizes(Program(cell.program, parse(cell.text, cell.program, fill=0)))
 
 
 def _figures(cell: SweepCell, end: IRModule, library: GraphExecutorFactoryModule) -> Measures:
