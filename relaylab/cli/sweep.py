@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from relaylab.cli.command import CLUSTER, JSON, Command, json_text, progress, say
 from relaylab.lab.options import MagicOption
+from relaylab.support.errors import RelayValueError
 from relaylab.support.formats import format_of
+from relaylab.support.table import did_you_mean
 
 PICTURES = ("bars", "heat")
 
@@ -16,15 +19,12 @@ def sweep_command(args: argparse.Namespace) -> int:
     from relaylab import study, viz
     from relaylab.viz.write import plugins
 
-    cells = study.cells(
-        args.programs,
-        args.pipelines,
-        opt_levels=args.levels,
-        threads=args.threads,
-        measures=args.measures or study.DEFAULT_MEASURES,
-    )
-    if args.output:
-        format_of(args.output, plugins.formats(), graph=False)  # before anything is measured
+    measures = args.measures or study.DEFAULT_MEASURES
+    cells = study.cells(args.programs, args.pipelines, opt_levels=args.levels, threads=args.threads, measures=measures)
+    drawn = ""
+    if args.output:  # what can be wrong with it is said before anything is measured
+        format_of(args.output, plugins.formats(), graph=False)
+        drawn = _drawn(args.measure, measures)
     done = 0
 
     def watch(row: study.SweepRow) -> None:
@@ -41,9 +41,23 @@ def sweep_command(args: argparse.Namespace) -> int:
     if table.stopped:
         say("stopped; with --store the same command goes on from there")
     if args.output:
-        picture = table.heat(args.measure) if args.picture == "heat" else table.bars(args.measure)
+        picture = table.heat(drawn) if args.picture == "heat" else table.bars(drawn)
         say(f"wrote {viz.save(picture, args.output)}", quiet=args.json)
     return 0
+
+
+def _drawn(wanted: str | None, measures: Sequence[str]) -> str:
+    """What the picture shows of what is measured: the wanted number, else the time, else the first."""
+    from relaylab.study.sweep import COLUMNS
+
+    known = sorted((c for measure in measures for c in COLUMNS[measure]), key=lambda c: c != COLUMNS["time"][0])
+    if not known:
+        said = f"{' and '.join(measures)} give no number that a picture could show"
+        raise RelayValueError(said, code="sweep.measure", help="add --measures counts")
+    if wanted is not None and wanted not in known:
+        help = did_you_mean(wanted, known) or f"measured are {', '.join(known)}"
+        raise RelayValueError(f"the sweep does not measure `{wanted}`", code="sweep.measure", help=help)
+    return wanted or known[0]
 
 
 COMMAND = Command(
@@ -61,7 +75,7 @@ COMMAND = Command(
         MagicOption("--limit", type=float, default=120.0, metavar="S", help="seconds that a cell may take"),
         MagicOption("-o", "--output", metavar="FILE", help="a picture of the rows: svg, pdf, png"),
         MagicOption("--picture", choices=PICTURES, default="bars", help="which picture (default bars)"),
-        MagicOption("--measure", default="time_us", metavar="M", help="what the picture shows (default time_us)"),
+        MagicOption("--measure", metavar="M", help="what the picture shows (default: time_us, or what is measured)"),
         JSON,
     ),
     ("relaylab sweep resnet18 mlp --pipelines default default-FuseOps", "what a pass is worth, as a table"),

@@ -118,7 +118,8 @@ class Pipeline:
         """The index of the first pass of that name that changed something, or else of the first; RelayValueError."""
         found = [k for k, item in enumerate(self.items) if item.name == name]
         if not found:
-            help = did_you_mean(name, [item.name for item in self.items])
+            names = list(dict.fromkeys(item.name for item in self.items))
+            help = did_you_mean(name, names) or f"it has {', '.join(names)}"
             raise RelayValueError(f"the pipeline has no pass `{name}`", code="study.no-pass", help=help)
         return next((k for k in found if self.segments[k].changed), found[0])
 

@@ -100,6 +100,8 @@ def load(what: Loadable) -> Program:
     help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in " + " ".join(
         (*TEXT_SUFFIXES, ONNX_SUFFIX, TORCH_SUFFIX)
     )
+    if os.path.isdir(name):
+        help = "it is a folder: name a file in it"
     if "@" in name and "(" in name:
         help = "relay.parse(text) makes a module of the text of a program"
     shown = name if len(name) <= SHOWN else f"{name[:SHOWN]} …"

@@ -29,10 +29,10 @@ def registered(table: dict[str, V], names: Iterable[str]) -> Callable[[V], V]:
 
 
 class Table(Mapping[str, V], Generic[V]):
-    """A mapping from names to things of one `kind`, each inserted once."""
+    """A mapping from names to things of one `kind`, each inserted once; `listed` says where one finds them all."""
 
-    def __init__(self, kind: str):
-        self.kind, self._room = kind, kind.replace(" ", "-")
+    def __init__(self, kind: str, listed: str = ""):
+        self.kind, self._room, self._listed = kind, kind.replace(" ", "-"), listed
         self._items: dict[str, V] = {}
 
     def insert(self, name: str, value: V, *, replace: bool = False) -> V:
@@ -51,7 +51,7 @@ class Table(Mapping[str, V], Generic[V]):
         try:
             return self._items[name]
         except KeyError:
-            help = did_you_mean(name, self._items)
+            help = did_you_mean(name, self._items) or self._listed
             raise RelayAttributeError(
                 f"there is no {self.kind} named `{name}`", code=f"{self._room}.unknown", help=help
             ) from None

@@ -131,6 +131,13 @@ def test_passes_on_a_file(program: Path) -> None:
     assert "Primitive=1" in out
 
 
+def test_a_sweep_draws_what_it_measures(program: Path) -> None:
+    """Without times, the picture is of what is measured."""
+    args = ("sweep", program.name, "--measures", "counts", "-o", "rows.svg")
+    assert "wrote rows.svg" in relaylab(*args, cwd=program.parent).stdout
+    assert "operators" in (program.parent / "rows.svg").read_text()
+
+
 def test_run(program: Path) -> None:
     texts = [
         relaylab("run", program.name, "--json", "--executor", kind, cwd=program.parent).stdout

@@ -17,7 +17,7 @@ import pytest
 
 from relaylab import relay, study
 from relaylab.codegen.operations.records import current_version
-from relaylab.study.sweep import MEASURES, SweepTable
+from relaylab.study.sweep import COLUMNS, MEASURES, SweepTable
 from relaylab.study.sweep.worker import answer, machine, measured
 from relaylab.support import cluster, line_process
 from relaylab.support.errors import RelayError
@@ -60,6 +60,18 @@ def test_what_is_measured():
     assert found["error"] < 1e-5 and found["code_bytes"] > 0 and found["constant_bytes"] >= 40 * 20 * 4
     assert found["passes_s"] > 0 and found["compile_s"] > 0 and "FuseOps" in found["passes"]
     json.dumps(found)
+
+
+def test_columns_are_those_of_what_is_measured():
+    assert COLUMNS.keys() == MEASURES.keys()
+    for name, columns in COLUMNS.items():
+        (cell,) = study.cells([SMALL], measures=[name])
+        assert {k for k, v in measured(cell).items() if isinstance(v, (int, float))} == set(columns), name
+
+
+def test_whole_numbers_are_written_out(inside):
+    (line,) = str(study.sweep(study.cells(["mlp"], **COUNTS))).splitlines()[1:]
+    assert "109,184" in line and "e+" not in line
 
 
 def test_schedules_and_pipelines_reach_the_kernel():

@@ -62,7 +62,7 @@ class Primitive:
         return (at == wanted or self.repeats and at > wanted) and names in (-1, len(self.new))
 
 
-PRIMITIVES: Table[Primitive] = Table("schedule step")
+PRIMITIVES: Table[Primitive] = Table("schedule step", "`relaylab schedule --steps` lists them")
 
 
 def primitive(usage: str, te: str = "", tir: str = "") -> Callable[[Rewrite], Rewrite]:

@@ -27,6 +27,15 @@ MEASURES = {
     "error": "the largest difference from the interpreter over the largest result (slow)",
     "passes": "what each pass changed: operators that came and went",
 }
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "time": ("time_us", "time_low_us", "time_high_us"),
+    "build": ("passes_s", "compile_s"),
+    "counts": ("operators", "kernels", "macs", "bytes_moved"),
+    "memory": ("arena_bytes", "constant_bytes", "code_bytes"),
+    "error": ("error",),
+    "passes": (),
+}
+"""The numbers of each measure."""
 DEFAULT_MEASURES = ("time", "build", "counts", "memory")
 Option = bool | int | float | str
 

@@ -181,4 +181,6 @@ def _kept(cell: SweepCell, answer: Answer) -> Row:
 
 
 def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.4g}"
+    return f"{value:,.0f}" if isinstance(value, (int, float)) else " ".join(str(value).split())

@@ -288,7 +288,7 @@ class PassEntry:
         return signature(self.name, self.options)
 
 
-PASSES: Table[PassEntry] = Table("pass")
+PASSES: Table[PassEntry] = Table("pass", "`relaylab passes` lists them; relay.transform has them")
 
 
 def create(name: str, *args: object, **kwargs: object) -> Pass:
