@@ -1,8 +1,9 @@
-"""Commands and magics that pages and lessons name exist, with the options that are named."""
+"""Commands, magics, names and files that pages and lessons name exist, with the options that are named."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
 import shlex
@@ -63,3 +64,35 @@ def test_wrong_lines_are_found() -> None:
     assert sum(len(named(page)) for page in PAGES) > 100
     assert "unrecognized" in wrong("relaylab viz mlp --coloured") and "no attribute" in wrong("%relay_vizz mod")
     assert not wrong("relaylab viz") and "unrecognized" in wrong("%relay_viz mod --coloured")
+
+
+ROOMS = {name: f"relaylab.{name}" for name in ("course", "loop", "relay", "runtime", "study", "viz")}
+DOTTED = re.compile(rf"`((?:relaylab|{'|'.join(ROOMS)})(?:\.\w+)+)(?=[`(\[])")
+NO_NAMES = {
+    "relay.backend._backend", "relay.codegen.winograd", "relay.nn.Constant", "relay.op.annotation.simulated_quantize",
+    "relay.transform.NAME", "relay.x", "relaylab.plotters",
+}  # fmt: skip
+"""An option, an operator, a group of plugins, what stands for any name, and what is said not to be there."""
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    first, *rest = name.split(".")
+    found = importlib.import_module(ROOMS.get(first, first))
+    for part in rest:
+        if hasattr(found, "__path__"):
+            with contextlib.suppress(ImportError):
+                importlib.import_module(f"{found.__name__}.{part}")
+        if not hasattr(found, part):
+            return False
+        found = getattr(found, part)
+    return True
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_names_and_files_of_a_page_are_there(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert not [n for n in set(DOTTED.findall(prose)) - NO_NAMES if not is_there(n)]
+    files = re.findall(r"`((?:relaylab|tests|docs|notebooks)/[\w./-]+)`", prose)
+    assert not [f for f in files if not list(ROOT.glob(f"{f}*")) and "any_name" not in f]
