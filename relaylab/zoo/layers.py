@@ -31,7 +31,10 @@ def batch_norm_infer(
     moving_var: Var | None = None,
     **kwargs: object,
 ) -> Expr:
-    """Batch normalization with running statistics: the normalized tensor only."""
+    """Batch normalization with running statistics: the normalized tensor only, of the shape of `data`.
+
+    `gamma`, `beta`, `moving_mean` and `moving_var` that are not given are variables called `<name>_gamma` …
+    """
     name, options = _named(kwargs)
     given = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
     options |= {k: _parameter(v, f"{name}_{k}") for k, v in given.items()}
@@ -39,19 +42,19 @@ def batch_norm_infer(
 
 
 def conv2d(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
-    """2-D convolution with the weight `<name>_weight`."""
+    """2-D convolution with the weight `<name>_weight`, of inferred type; `name=` and what `nn.conv2d` takes."""
     name, options = _named(kwargs)
     return nn.conv2d(data, _parameter(weight, f"{name}_weight"), **options)
 
 
 def conv3d(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
-    """3-D convolution with the weight `<name>_weight`."""
+    """3-D convolution with the weight `<name>_weight`, of inferred type; `name=` and what `nn.conv3d` takes."""
     name, options = _named(kwargs)
     return nn.conv3d(data, _parameter(weight, f"{name}_weight"), **options)
 
 
 def conv2d_transpose(data: Expr, weight: Expr | None = None, **kwargs: object) -> Expr:
-    """2-D transposed convolution with the weight `<name>_weight`."""
+    """2-D transposed convolution with the weight `<name>_weight`, of inferred type; `name=` and all of the operator."""
     name, options = _named(kwargs)
     return nn.conv2d_transpose(data, _parameter(weight, f"{name}_weight"), **options)
 
@@ -59,7 +62,7 @@ def conv2d_transpose(data: Expr, weight: Expr | None = None, **kwargs: object) -
 def dense_add_bias(
     data: Expr, weight: Expr | None = None, bias: Expr | None = None, units: int | None = None, **kwargs: object
 ) -> Expr:
-    """Dense layer with the weight `<name>_weight` and the bias `<name>_bias` on the last axis."""
+    """Dense layer, (N, K) to (N, units), with the weight `<name>_weight` and the bias `<name>_bias`."""
     name, options = _named(kwargs)
     weight, bias = _parameter(weight, f"{name}_weight"), _parameter(bias, f"{name}_bias")
     return nn.bias_add(nn.dense(data, weight, units, **options), bias, axis=-1)

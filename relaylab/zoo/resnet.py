@@ -65,7 +65,12 @@ def residual_unit(
     data_layout: str = "NCHW",
     kernel_layout: str = "IOHW",
 ) -> Expr:
-    """One unit on images."""
+    """A unit of ResNet v2 on images (N, C, H, W): gives (N, num_filter, H / stride, W / stride).
+
+    With `bottle_neck` its convolutions are 1x1, 3x3 and 1x1, the first two with a quarter of the channels, else two
+    of 3x3. With `dim_match` the data itself is added at the end (which needs its shape: a stride of 1, C = num_filter),
+    else a 1x1 convolution of it. Parameters are `<name>_conv1_weight`, `<name>_bn1_gamma`, `<name>_sc_weight` …
+    """
 
     def conv(x: Expr, channels: int, size: int, strided: bool, part: str) -> Expr:
         return layers.conv2d(
@@ -93,7 +98,11 @@ def resnet(
     layout: str = "NCHW",
     dtype: str = "float32",
 ) -> Function:
-    """The network of `num_stages` stages with `units[i]` units of `filter_list[i + 1]` channels each."""
+    """The network of `num_stages` stages with `units[i]` units of `filter_list[i + 1]` channels each.
+
+    From `data` of `data_shape` (batch first, in `layout`) to probabilities (batch, num_classes). Images of more than
+    32 rows begin with a 7x7 convolution and a pooling, smaller ones with a 3x3 convolution.
+    """
     kernel_layout = layers.conv_kernel_layout(layout)
     height = cast(int, data_shape[layout.index("H")])
     data = var("data", shape=data_shape, dtype=dtype)
@@ -141,7 +150,9 @@ def plan(num_layers: int, height: int) -> dict[str, Any]:
         )
     if num_layers not in UNITS:
         raise RelayValueError(
-            f"no experiments done on num_layers {num_layers}", code="zoo.layers", help=f"choose one of {sorted(UNITS)}"
+            f"no experiments done on num_layers {num_layers}",
+            code="zoo.layers",
+            help=f"choose one of {sorted(UNITS)}; images of at most 28 rows take 6n+2, such as 8 or 20",
         )
     deep = num_layers >= 50
     filters = [64, 256, 512, 1024, 2048] if deep else [64, 64, 128, 256, 512]
@@ -159,7 +170,10 @@ def get_net(
     build: Callable[..., Function] = resnet,
     **kwargs: object,
 ) -> Function:
-    """The network as a function of its input and parameters."""
+    """The network as a function of `data` (batch_size, *image_shape) and its parameters.
+
+    `num_layers` as in `get_workload`. Raises RelayValueError `zoo.layers`, `zoo.image-size`.
+    """
     layers.conv_kernel_layout(layout)  # refuses a layout that has none
     height = image_shape[layout.index("H") - 1] if len(image_shape) == len(layout) - 1 else None
     if not isinstance(height, int):
@@ -182,5 +196,9 @@ def get_workload(
     build: Callable[..., Function] = resnet,
     **kwargs: object,
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """The typed module and its parameters."""
+    """The typed module and its parameters, which are drawn from a seed: `data` (batch_size, *image_shape) to
+    (batch_size, num_classes).
+
+    `num_layers` is 18, 34, 50, 101, 152, 200 or 269; for images of at most 28 rows 6n+2 below 164, 9n+2 from 164 on.
+    """
     return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, build))

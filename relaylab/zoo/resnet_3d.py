@@ -32,7 +32,7 @@ def residual_unit(
     data_layout: str = "NCDHW",
     kernel_layout: str = "OIDHW",
 ) -> Expr:
-    """One unit on videos."""
+    """A unit on videos (N, C, D, H, W), with convolutions over frames, rows and columns; else as of `resnet`."""
 
     def conv(x: Expr, channels: int, size: int, strided: bool, part: str) -> Expr:
         return layers.conv3d(

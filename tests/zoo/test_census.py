@@ -261,6 +261,7 @@ def test_parameters_without_elements() -> None:
     [
         (lambda: testing.resnet.get_net(1, 10, 19), "num_layers 19"),
         (lambda: testing.resnet.get_net(1, 10, 9, (3, 28, 28)), "num_layers 9"),
+        (lambda: testing.resnet.get_net(1, 10, 20, (3, 32, 32)), "images of at most 28 rows take 6n+2"),
         (lambda: testing.resnet.get_net(1, 10, -4, (3, 28, 28)), "num_layers -4"),
         (lambda: testing.resnet.get_net(1, 10, 18, layout="CHWN4c"), "known for CHWN4c"),
         (lambda: testing.resnet.get_net(1, 10, 18, (224, 224)), "(224, 224) has the layout NCHW"),
