@@ -11,6 +11,7 @@ from relaylab import relay
 from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.rules import check_open
 from relaylab.frontend.pytorch.program import input_types
+from relaylab.support.errors import RelayError
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -105,3 +106,27 @@ def test_a_number_that_is_given_holds_for_every_input_with_that_size() -> None:
     mod, _ = relay.frontend.from_pytorch(program, [("x", (relay.Any(), 2)), ("y", (relay.Any(),))])
     first, second = (p.type_annotation.shape[0] for p in mod["main"].params)
     assert first is second is mod["main"].ret_type.shape[0]
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_sizes_that_are_given_by_name_keep_it(exported: bool) -> None:
+    class Sum(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.relu(x).sum(1, keepdim=True) + y
+
+    inputs = torch.randn(3, 8), torch.randn(3, 4)
+    rows = {0: torch.export.Dim("batch")}
+    model = torch.export.export(Sum(), inputs, dynamic_shapes=(rows, rows)) if exported else Sum().eval()
+    n = relay.SizeVar("n")
+    mod, params = relay.frontend.from_pytorch(model, [("x", (n, 8)), ("y", (n, 4))])
+    assert [tuple(p.type_annotation.shape) for p in mod["main"].params] == [(n, 8), (n, 4)]
+    assert tuple(mod["main"].ret_type.shape) == (n, 4)
+    machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    for rows in (3, 1, 17):
+        x, y = torch.randn(rows, 8), torch.randn(rows, 4)
+        got = machine.invoke("main", x.numpy(), y.numpy()).numpy()
+        np.testing.assert_allclose(got, Sum()(x, y).numpy(), rtol=2e-5, atol=2e-6)
+    twice, _ = relay.frontend.from_pytorch(model, [("x", (2 * n, 8)), ("y", (2 * n, 4))])
+    assert str(twice["main"].ret_type) == "Tensor[(2 * n, 4), float32]"
+    with pytest.raises(RelayError, match=r"Tensor\[\(n, 9\), float32\] is given|refuses"):
+        relay.frontend.from_pytorch(model, [("x", (n, 9)), ("y", (3, 4))])

@@ -46,10 +46,10 @@ def from_pytorch(
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """A PyTorch model as a Relay module and its parameters by name.
 
-    The model is a program of `torch.export` (its open dimensions become `Any`), an `nn.Module` or TorchScript with
-    `input_infos`, or the path of a `.pt2` or TorchScript file. `input_infos` are (name, shape) or (name, (shape,
-    dtype)) for each input, or tensors of example; a dimension may be `relay.Any()`. Without a data type,
-    `default_dtype` holds. For a program they say names, and sizes that it leaves open.
+    The model is a program of `torch.export` (its open dimensions have the names of their Dims), an `nn.Module` or
+    TorchScript with `input_infos`, or the path of a `.pt2` or TorchScript file. `input_infos` are (name, shape) or
+    (name, (shape, dtype)) for each input, or tensors of example; a dimension may be `relay.Any()` or a `relay.SizeVar`.
+    Without a data type, `default_dtype` holds. For a program they say names, and sizes that it leaves open.
 
     `custom_convert_map` has converters by operators' names (`aten::add`, `add.Tensor`): they get the inputs and their
     data types. With `use_parser_friendly_name` parameters are called `conv1_weight`, else `conv1.weight`. Quantized

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -46,11 +47,19 @@ def listed(value: object) -> Sequence[object] | None:
     return cast("Sequence[object]", value) if isinstance(value, (tuple, list)) else None
 
 
-class MetaWriter:
-    """Collects entries while a program is printed; only if they are `stored` do devices stand among them."""
+def commented(text: str) -> str:
+    """A text as it may stand in a comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
 
-    def __init__(self, stored: bool = False) -> None:
-        self.stored = stored
+
+class MetaWriter:
+    """Collects entries while a program is printed; only if they are `stored` do devices stand among them.
+
+    Sizes that are `named` are written as people read them (`batch`, `2 * seq`), in what is not read back.
+    """
+
+    def __init__(self, stored: bool = False, named: bool = False) -> None:
+        self.stored, self.named = stored, named
         self.entries: dict[str, list[Storable]] = {}
         self._index: dict[int, str] = {}
         self._sizes: dict[SymbolicDim, SymbolicDim] = {}
@@ -67,7 +76,7 @@ class MetaWriter:
 
     def size(self, d: Dim) -> str:
         """A dimension: a number, `?`, or the reference of a size with a name or of an expression of such."""
-        if not isinstance(d, SymbolicDim):
+        if self.named or not isinstance(d, SymbolicDim):
             return str(d)
         first = self._sizes.setdefault(d, d)
         if not isinstance(first, SizeExpr):
@@ -80,6 +89,12 @@ class MetaWriter:
     def device(self, device: VirtualDevice) -> str:
         """A device: what is known of it, or the reference of its entry."""
         return self.reference(DEVICE, self._devices.setdefault(device, device)) if self.stored else repr(device)
+
+    def sizes(self, text: str) -> str:
+        """What the references of sizes in a text stand for, as a comment; empty if there are none."""
+        used = dict.fromkeys(re.findall(r"meta\[(tir\.\w+)\]\[(\d+)\]", text))
+        told = [f"meta[{key}][{k}] is {self.entries[key][int(k)]}" for key, k in used if key in self.entries]
+        return f"/* {commented(', '.join(told))} */" if told else ""
 
     def section(self) -> str:
         """The section as text, one line for each entry; empty if there are no entries."""

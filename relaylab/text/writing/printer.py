@@ -17,7 +17,7 @@ from relaylab.ir.op import Op
 from relaylab.ir.visit import children, walk
 from relaylab.support.trampoline import Task
 from relaylab.text import hooks
-from relaylab.text.reading.metadata import MetaWriter
+from relaylab.text.reading.metadata import MetaWriter, commented
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, braces, joined
 from relaylab.text.writing.naming import UniqueNames, like_projection, variable_name
@@ -32,8 +32,8 @@ _INLINE = (Var, Constant, GlobalVar, Op, Constructor)
 class Printer:
     """Prints the functions of one program: numbers, names and meta data run through all of them."""
 
-    def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False):
-        self.meta = MetaWriter(stored=meta)
+    def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False, named: bool = False):
+        self.meta = MetaWriter(stored=meta, named=named)
         self.types = TypeText(self.meta)
         self.stored, self.annotate, self.spans = meta, annotate, spans
         self.names = UniqueNames()
@@ -107,10 +107,10 @@ class Printer:
             return [told] if (told := self.annotate(node)) else []
         parts: list[str] = []
         if self.typed and type(node) in (Call, Constant) and node.inferred is not None:
-            parts.append(f"ty={self.types.text(node.inferred)}")
+            parts.append(f"ty={self.types.text(node.inferred, named=True)}")
         if self.spans and node.span is not None:
-            parts.append(f"span={str(node.span).replace('*/', '* /').replace('/*', '/ *')}")
-        return [f" /* {' '.join(parts)} */"] if parts else []
+            parts.append(f"span={node.span}")
+        return [f" /* {commented(' '.join(parts))} */"] if parts else []
 
     # ---- scopes
 

@@ -33,7 +33,8 @@ def text(
     printer = Printer(meta, annotate, spans)
     body = TextLayout(document(printer, node)).text
     if not header:
-        return body
+        sizes = "" if isinstance(node, Type) else printer.meta.sizes(body)
+        return body + (f"{sizes}\n" if body.endswith("\n") else f"\n{sizes}") if sizes else body
     attrs = _module_attrs(printer, node)
     return f'#[version = "{VERSION}"]\n{attrs}{body}{_section(printer, node, meta)}'
 
@@ -43,11 +44,11 @@ def print_with_map(
 ) -> tuple[str, list[Range]]:
     """The text of a program, and which characters belong to which node.
 
-    `name` says what constants are called that stand in the section of meta data.
+    `name` says what constants are called that stand in the section of meta data; sizes are called by their names.
     A range `(start, end, node)` covers the definition of a node (`%0 = add(%x, %y)`, without the
     comment), the name of a variable, or one use (`%0`). Ranges nest; outer ones come first.
     """
-    layout = TextLayout(document(Printer(annotate=annotate), node), name)
+    layout = TextLayout(document(Printer(annotate=annotate, named=True), node), name)
     return layout.text, layout.ranges
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from relaylab.ir.dims import Dim
 from relaylab.ir.types import LONGEST, FuncType, TensorType, Type, TypeVar, text_parts, type_leaves
 from relaylab.text.reading.metadata import MetaWriter
 from relaylab.text.writing.naming import type_var_name
@@ -16,7 +17,8 @@ class TypeText:
         self.meta = meta
         self._names: dict[TypeVar, str] = {}
         self._taken: set[str] = set()
-        self._texts: dict[int, tuple[Type, str]] = {}
+        self._texts: dict[tuple[int, bool], tuple[Type, str]] = {}
+        self._size: Callable[[Dim], str] = meta.size
 
     def reserve(self, names: Iterable[str]) -> None:
         """Names that no type parameter may get: those of the module's data types."""
@@ -46,11 +48,13 @@ class TypeText:
         names = [self._names[p] for p in params]
         return f"[{', '.join(names)}]" if names else ""
 
-    def text(self, t: Type) -> str:
-        """The text of a type."""
-        known = self._texts.get(id(t))
+    def text(self, t: Type, named: bool = False) -> str:
+        """The text of a type; in a comment, which nobody reads back, sizes may be `named`."""
+        key = id(t), named
+        known = self._texts.get(key)
         if known is None:
-            known = self._texts[id(t)] = (t, self._build(t))  # with `t`: its id stays its own as long as it lives
+            self._size = str if named else self.meta.size
+            known = self._texts[key] = (t, self._build(t))  # with `t`: its id stays its own as long as it lives
         return known[1]
 
     def _build(self, t: Type) -> str:
@@ -89,7 +93,7 @@ class TypeText:
     def _tensor(self, t: TensorType) -> str:
         if not t.shape:
             return t.dtype
-        return f"Tensor[({', '.join(map(self.meta.size, t.shape))}), {t.dtype}]"
+        return f"Tensor[({', '.join(map(self._size, t.shape))}), {t.dtype}]"
 
 
 def _longest(t: Type) -> int:
