@@ -33,6 +33,7 @@ WEIGHTS = ("weight", "kernel", "gamma", "beta", "moving_mean", "moving_var", "bi
 _QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
 Namespace = dict[str, Any]
 """The names of a notebook."""
+HELP = "Options: %relay_help viz and so on. A trailing ; silences the output; -o NAME binds the result."
 
 
 def one_line(error: RelayError) -> UsageError:
@@ -66,6 +67,18 @@ def parser_of(magic: Callable[..., object]) -> argparse.ArgumentParser:
     found = getattr(magic, "parser", None)
     assert isinstance(found, argparse.ArgumentParser), f"{magic} has no arguments"
     return found
+
+
+def help_text(line: str, magics: type) -> str:
+    """All magics on one screen, or what one of them takes; UsageError for a name that none has."""
+    name = line.strip().lstrip("%").removeprefix("relay_")
+    if not name:
+        return "\n".join([*(f"{m.usage:<33}{m.summary}" for m in MAGICS), HELP])
+    known = {m.method.removeprefix("relay_"): m.method for m in MAGICS}
+    if name not in known:
+        near = did_you_mean(name, known) or f"there are {', '.join(known)}"
+        raise UsageError(f"there is no magic `{name}`; {near}")
+    return parser_of(getattr(magics, known[name])).format_help().removeprefix("::").strip()  # a mark for Sphinx
 
 
 def _words(text: str) -> list[str]:

@@ -18,6 +18,7 @@ from relaylab.lab.arguments import (
     Namespace,
     bound,
     from_the_notebook,
+    help_text,
     inputs_of,
     parse,
     parser_of,
@@ -67,8 +68,6 @@ from relaylab.viz.draw.with_types import with_types
 
 if TYPE_CHECKING:
     from relaylab.lab.explorer import PassExplorer
-
-HELP = "Options: %relay_viz? and so on. A trailing ; silences the output; -o NAME binds the result."
 
 
 class _Shell:
@@ -426,8 +425,8 @@ class RelayMagics(_Shell, Magics):
 
     @line_magic
     def relay_help(self, line: str) -> None:
-        """The magics on one screen."""
-        print("\n".join([*(f"{m.usage:<33}{m.summary}" for m in MAGICS), HELP]))
+        """The magics on one screen; `%relay_help viz` tells what one takes."""
+        print(help_text(line, RelayMagics))
 
 
 def explorer(of: study.Exploration, passes: Iterable[Pass | str] | None, args: argparse.Namespace) -> PassExplorer:

@@ -238,6 +238,8 @@ def test_a_scheduled_kernel_is_shown_with_its_loops_before_and_after_and_its_cod
 
 def test_help_and_reload(cell, ip):
     assert all(name in cell("%relay_help").out for name in ("%relay_viz", "%%relay", "%relay_bisect"))
+    assert "--collapse" in cell("%relay_help viz").out and "--loop" not in cell("%relay_help %relay_viz").out
+    assert "did you mean `viz`" in cell("%relay_help vis").err
     assert cell("%reload_ext relaylab").success
     assert sum(1 for m in ip.Completer.custom_matchers if getattr(m, "relaylab", False)) == 1
 

@@ -108,3 +108,13 @@ def test_files_of_one_name_and_of_odd_names_have_pages_that_links_reach(
         assert (out / unquote(page)).with_name(unquote(book[0])).is_file()
     cells = json.loads((out / "networks" / "one-2.ipynb").read_text())["cells"]
     assert "study.load('b/one.relay')" in cells[2]["source"] and cells[3]["source"] == "%relay_passes program"
+
+
+def test_what_a_site_runs_is_not_what_its_author_has_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RELAYLAB_COURSE_DIR", str(tmp_path / "learner"))
+    book = tmp_path / "mine.ipynb"
+    source = 'from relaylab.course import check\nprint(check("count", (3, 6)))'
+    cells = [{"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None, "id": "a"}]
+    book.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    found = lesson(book, {book: "lessons/mine.html"}, run=True)
+    assert "count: right" in found.page and not (tmp_path / "learner").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import posixpath
 import re
 import tempfile
@@ -119,9 +120,10 @@ def executed(path: Path) -> list[Cell]:
     made = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         quiet = ["--log-level=ERROR"]  # kernels warn of what nobody who builds a site has chosen
-        NotebookClient(
+        client = NotebookClient(
             made, timeout=TIME, kernel_name="python3", extra_arguments=quiet, resources={"metadata": {"path": folder}}
-        ).execute()
+        )
+        client.execute(env={**os.environ, "RELAYLAB_COURSE_DIR": ""})  # who builds a site has solved nothing
         text = json.dumps(made.cells)
         for own in (folder, str(Path(__file__).parents[3]), str(Path.home())):
             text = text.replace(f"{own}/", "")  # a page is sent to others
