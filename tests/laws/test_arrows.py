@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -102,16 +104,51 @@ def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
+@dataclass
+class Source:
+    """What the laws ask of a file; its tree is not kept, all trees together are large."""
+
+    imports: list[ast.Import | ast.ImportFrom]
+    typing: set[ast.AST]
+    """The imports for type checkers only."""
+    late: set[ast.AST]
+    """The imports inside functions."""
+    called: list[tuple[str, int]]
+    """Plain names that are called, and the lines."""
+
+
+@cache
+def source(path: Path) -> Source:
+    found = Source([], set(), set(), [])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.imports.append(node)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            found.called.append((node.func.id, node.lineno))
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            found.typing |= imports_in(node)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.late |= imports_in(node)
+    return found
+
+
+def imports_in(tree: ast.AST) -> set[ast.AST]:
+    return {n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))}
+
+
+def imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    return [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+
+
 def imported_rooms(path: Path) -> set[str]:
     rooms: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module] if node.module != "relaylab" else [f"relaylab.{a.name}" for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            pytest.fail(f"{path}: imports are absolute")
+    for node in source(path).imports:
+        names = imported_names(node)
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                pytest.fail(f"{path}: imports are absolute")
+            if node.module == "relaylab":
+                names = [f"relaylab.{a.name}" for a in node.names]
         rooms |= {n.split(".")[1] for n in names if n.startswith("relaylab.")} - {"__version__"}
     return rooms
 
@@ -139,14 +176,8 @@ def modules_of(room: str) -> dict[str, Path]:
 
 def imported_modules(path: Path, known: Mapping[str, Path]) -> set[str]:
     """The modules among `known` that a file imports, except for type checkers only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing = {
-        id(n)
-        for i in ast.walk(tree)
-        if isinstance(i, ast.If) and ast.unparse(i.test) == "TYPE_CHECKING"
-        for n in ast.walk(i)
-    }
-    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module and id(n) not in typing]
+    found = source(path)
+    froms = [n for n in found.imports if isinstance(n, ast.ImportFrom) and n.module and n not in found.typing]
     names = {
         f"{n.module}.{a.name}" if f"{n.module}.{a.name}" in known else n.module or "" for n in froms for a in n.names
     }
@@ -192,15 +223,12 @@ def test_ipython_and_widgets_only_in_lab() -> None:
     for path in FILES:
         if room_of(path) in ("lab", "cli"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = (
-                [a.name for a in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-            bad = [n for n in names if n.split(".")[0] in ("IPython", "ipywidgets", "anywidget", "traitlets")]
+        for node in source(path).imports:
+            bad = [
+                n
+                for n in imported_names(node)
+                if n.split(".")[0] in ("IPython", "ipywidgets", "anywidget", "traitlets")
+            ]
             assert not bad, f"{path.relative_to(ROOT)} imports {bad}"
 
 
@@ -213,19 +241,13 @@ WRITES_CODE = {
 
 def test_nothing_dangerous_is_imported() -> None:
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = (
-                [a.name for a in node.names]
-                if isinstance(node, ast.Import)
-                else [node.module or ""]
-                if isinstance(node, ast.ImportFrom)
-                else []
-            )
-            assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle"} & {n.split(".")[0] for n in names}, path
-            if str(path.relative_to(ROOT)) in WRITES_CODE:
-                continue
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and room_of(path) not in FACES | LOADERS:
-                assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"
+        found = source(path)
+        names = {name.split(".")[0] for node in found.imports for name in imported_names(node)}
+        assert not {"pickle", "marshal", "shelve", "dill", "cloudpickle"} & names, path
+        if str(path.relative_to(ROOT)) in WRITES_CODE or room_of(path) in FACES | LOADERS:
+            continue
+        run = [(name, line) for name, line in found.called if name in ("eval", "exec")]
+        assert not run, f"{path} runs text: {run}"
 
 
 def test_public_names_come_from_below() -> None:
@@ -240,11 +262,9 @@ def test_imports_stand_at_the_top() -> None:
     for path in FILES:
         if {str(path.relative_to(ROOT)), room_of(path)} & LATE.keys():
             continue
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                late = [
-                    n
-                    for n in ast.walk(function)
-                    if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("relaylab")
-                ]
-                assert not late, f"{path.relative_to(ROOT)}:{late[0].lineno} imports {late[0].module} in a function"
+        late = [
+            n
+            for n in source(path).imports
+            if n in source(path).late and isinstance(n, ast.ImportFrom) and (n.module or "").startswith("relaylab")
+        ]
+        assert not late, f"{path.relative_to(ROOT)}:{late[0].lineno} imports {late[0].module} in a function"
