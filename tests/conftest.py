@@ -23,6 +23,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+gc.disable()  # until all tests are collected
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -34,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: the garbage collector need not walk it again and again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)  # in place of 700: programs of tests are made of many small objects
