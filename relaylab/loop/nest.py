@@ -3,6 +3,7 @@
 * Loops run from large to small stride of the first store; axes that every reduction depends on go outside.
 * The axis of unit stride is vectorised, unless the reductions that depend on it read better along their own axis.
 * A reduction, and any value that an inner loop does not change, is computed in the outermost loop that it needs.
+* A reduction turns only while its guard holds, where that is the same in all lanes: windows at the border of an image.
 * Expensive values that would be computed again (the exponentials of softmax) are kept in scratch.
 
 Choices: docs/choices.md, Kernels.
@@ -14,7 +15,7 @@ import math
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from relaylab.loop.dependence import Dependence
+from relaylab.loop.dependence import Dependence, Turns, guarded_turns
 from relaylab.loop.evaluate import guarded_only
 from relaylab.loop.expr import (
     INDEX,
@@ -187,10 +188,12 @@ class _Builder:
     plain: bool = False
     depends: Dependence = field(default_factory=Dependence)
     names: count[int] = field(default_factory=count)
+    lane: Axis | None = None  # the axis that the stores are vectorised along
 
     def nest(self) -> LoopNest:
         """The parallel loop with everything in it."""
-        axis, vector = self.region.axes[0], self.vector_axis()
+        self.lane = self.vector_axis()
+        axis, vector = self.region.axes[0], self.lane
         body = self._inside(self.region.roots, 1, vector)
         if axis is not vector:
             return LoopNest(For(axis, "serial", body))
@@ -317,7 +320,7 @@ class _Builder:
         vector: Axis | None = None
         if not lanes and not self.plain:
             vector = max(axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
-            vector = vector if vector.extent > 1 else None
+            vector = vector if vector.extent > 3 else None
         if vector is not None:
             axes.remove(vector)
             axes.append(vector)
@@ -328,7 +331,13 @@ class _Builder:
         self, node: Reduce, local: Local, kept: Store | None, axes: list[Axis], vector: Axis | None,
         available: frozenset[Axis],
     ) -> list[Statement]:  # fmt: skip
-        before, roots = self._hoist((node.value,), available)
+        turns, value = Turns(), node.value
+        if not kept and not self.plain:
+            serial = [a for a in axes if a is not vector and a.size is None]
+            turns, value = guarded_turns(node, serial, frozenset(self.region.axes) - {self.lane}, self.simplifier)
+            axes.sort(key=lambda a: (a is vector, a in turns))  # masks of lanes serve all turns within
+        starts, begin = self._starts(turns)
+        before, roots = self._hoist((self.simplifier(value, begin) if begin else value,), available)
         levels: list[list[Statement]] = []
         for d, axis in enumerate(axes):
             available |= {axis}
@@ -338,10 +347,29 @@ class _Builder:
         levels[-1] += self._accumulation(local, node.kind, roots[0], kept)
         inner = levels[-1]
         for axis, outer in zip(reversed(axes[1:]), reversed(levels[:-1])):
-            inner = [*outer, self._loop(axis, vector, node, inner)]
-        return [*before, self._loop(axes[0], vector, node, inner)]
+            inner = [*outer, self._loop(axis, vector, node, inner, turns)]
+        return [*starts, *before, self._loop(axes[0], vector, node, inner, turns)]
 
-    def _loop(self, axis: Axis, vector: Axis | None, node: Reduce, body: list[Statement]) -> For:
+    def _starts(self, turns: Turns) -> tuple[list[Statement], dict[ScalarExpr, ScalarExpr]]:
+        """Registers for the first turns of axes, and the axes as sums of these and of turns from there on."""
+        starts: list[Statement] = []
+        begin: dict[ScalarExpr, ScalarExpr] = {}
+        for axis, (low, _) in turns.items():
+            first = low
+            if not isinstance(low, Const):
+                first = self._local("first", INDEX)
+                starts.append(Define(first, low))
+                self.depends.stands_for(first, low)
+            begin[axis] = self.simplifier(axis + first)
+        return starts, begin
+
+    def _loop(
+        self, axis: Axis, vector: Axis | None, node: Reduce, body: list[Statement],
+        turns: Turns
+    ) -> For:  # fmt: skip
+        if axis in turns:
+            low, end = turns[axis]
+            return For(axis, "serial", tuple(body), stop=self.simplifier(end - low))
         if axis is not vector:
             return For(axis, "serial", tuple(body))
         return For(axis, "vectorized", tuple(body), self._unroll(axis, (node.value,)))

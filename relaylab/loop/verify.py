@@ -33,6 +33,7 @@ from relaylab.loop.expr import (
     Local,
     ScalarExpr,
     Tensor,
+    apply,
     children,
     post_order,
 )
@@ -119,7 +120,7 @@ def _conditional(body: Body) -> Iterator[tuple[Statement, Conditions]]:
         statement, above = stack.pop()
         yield statement, above
         if isinstance(statement, IfThenElse):
-            stack += [(s, (*above, _not(statement.condition))) for s in reversed(statement.otherwise)]
+            stack += [(s, (*above, apply("lnot", statement.condition))) for s in reversed(statement.otherwise)]
             above = (*above, statement.condition)
             stack += [(s, above) for s in reversed(statement.body)]
         elif isinstance(statement, For) and statement.stop is not None:
@@ -215,8 +216,7 @@ class _Prover:
         grown = dict.fromkeys((key for key, _ in values if isinstance(key, Tensor)), 0)
         before: dict[ScalarExpr | Tensor, Rect] | None = None
         while self.known != before:
-            before = dict(self.known)
-            self.places.clear()
+            before, self.places = dict(self.known), {}
             for key, value in values:
                 bounds = self.place(()).bounds(value)
                 if isinstance(key, Tensor):
@@ -285,7 +285,8 @@ class _Place:
     def __init__(self, prover: _Prover, conditions: Conditions):
         self.prover, self.simplify, self.conditions = prover, prover.simplify, conditions
         self.facts = [f for c in conditions for f in self._facts(c) if self._is_known(f)]
-        self.facts += [f for atom in dict.fromkeys(a for f in self.facts for a in f.terms) for f in self._whole(atom)]
+        self.asked = set[ScalarExpr]()  # atoms whose own facts are among these
+        self.facts += [f for atom in [a for f in self.facts for a in f.terms] for f in self._whole(atom)]
         self.dead = any(isinstance(c, Const) and not c.value for c in conditions)
         self.tight: dict[ScalarExpr, Rect] = {}
         self.found: dict[ScalarExpr, Rect] = {}
@@ -299,6 +300,7 @@ class _Place:
         if self.dead or (low >= 0 and high < extent):
             return True
         value = self.simplify.linear(node)
+        self.facts += [f for atom in value.terms for f in self._whole(atom)]
         by_facts = self._at_least(value, DEPTH) and self._at_least(Linear({}, extent - 1) - value, DEPTH)
         return by_facts or self._seen(value, extent)
 
@@ -354,16 +356,18 @@ class _Place:
         return all(self.simplify.bounds(a) != UNBOUNDED for a in fact.terms)
 
     def _whole(self, atom: ScalarExpr) -> Iterator[Linear]:
-        """A quotient, or a remainder, belongs to the other one: x is x // d * d + x % d."""
-        match atom:
-            case Apply("floordiv" | "floormod", (x, Const(divisor) as d)) if divisor > 0:
-                quotient, rest = (self.simplify(Apply(op, (x, d), INDEX)) for op in ("floordiv", "floormod"))
-                linear = self.simplify.linear
-                zero = linear(x) - linear(quotient) * int(divisor) - linear(rest)
-                yield zero
-                yield zero * -1
-            case _:
-                pass
+        """A quotient, or a remainder, belongs to the other one: x is x // d * d + x % d. An extreme is none of less."""
+        linear = self.simplify.linear
+        if not isinstance(atom, Apply) or atom in self.asked:
+            return
+        self.asked.add(atom)
+        if atom.op in ("max", "min"):
+            sums = (linear(atom) - linear(x) for x in atom.args)
+            yield from (f if atom.op == "max" else f * -1 for f in sums if self._is_known(f))
+        elif atom.op in ("floordiv", "floormod") and isinstance(d := atom.args[1], Const) and d.value > 0:
+            quotient, rest = (self.simplify(Apply(op, (atom.args[0], d), INDEX)) for op in ("floordiv", "floormod"))
+            zero = linear(atom.args[0]) - linear(quotient) * int(d.value) - linear(rest)
+            yield from (zero, zero * -1)
 
     def _tighten(self) -> None:
         for _ in range(ROUNDS if self.facts else 0):
@@ -435,7 +439,7 @@ class _Place:
 
     def _select(self, condition: ScalarExpr, a: ScalarExpr, c: ScalarExpr) -> Rect:
         sides = [self.found[a], self.found[c]]
-        for k, (side, here) in enumerate(((a, condition), (c, self.simplify(_not(condition))))):
+        for k, (side, here) in enumerate(((a, condition), (c, self.simplify(apply("lnot", condition))))):
             if here in self.conditions:
                 return sides[k]
             if self.settled and len(self.conditions) < NESTED:
@@ -444,7 +448,3 @@ class _Place:
                     return sides[1 - k]
                 sides[k] = place.bounds(side)
         return join_intervals(*sides)
-
-
-def _not(condition: ScalarExpr) -> ScalarExpr:
-    return Apply("lnot", (condition,), "bool")

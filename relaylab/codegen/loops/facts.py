@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
+from relaylab.loop.listing import only_axes
 from relaylab.loop.program import (
     Accumulate,
     Define,
@@ -123,7 +124,8 @@ def _with_inside(own: StatementUses, within: Sequence[StatementUses]) -> Stateme
 def work(
     program: LoopProgram, uses: dict[Statement, StatementUses], at: Callable[[ScalarExpr], int] = lambda size: LIKELY
 ) -> tuple[int, int]:
-    """(floating point operations, bytes of operands) of one run; a loop with a computed end counts one turn.
+    """(floating point operations, bytes of operands) of one run; a loop whose end is computed from registers or data
+    counts one turn.
 
     `at` says how long a loop is whose length is a size. Operands of unknown extent count by what is stored.
     """
@@ -144,8 +146,11 @@ def work(
 
 
 def _turns(loop: For, at: Callable[[ScalarExpr], int]) -> int:
-    """How often a loop turns; one with a computed end once, one as long as a size as often as `at` says."""
-    return 1 if loop.stop is not None else loop.axis.extent if loop.axis.size is None else max(at(loop.axis.size), 0)
+    """How often a loop turns: at most, if loops around it say when it ends, and once if anything else does; one as long
+    as a size as often as `at` says."""
+    if loop.stop is not None and not only_axes(loop.stop):
+        return 1
+    return loop.axis.extent if loop.axis.size is None else max(at(loop.axis.size), 0)
 
 
 def read_after_written(body: Sequence[Statement], uses: dict[Statement, StatementUses]) -> frozenset[Tensor]:

@@ -23,7 +23,8 @@ def combine(f: IRFunction, kind: str, dtype: str, a: Value, c: Value) -> Value:
     if kind == "last" or kind == "sum" and is_float(a.type) and a.ref == constant(a.type, -0.0).ref:
         return c
     op = {"sum": "add", "prod": "mul", "any": "lor", "all": "land"}.get(kind, kind)
-    return scalars.apply(f, op, dtype, [a, c])
+    # Of an extreme the first is asked whether it is NaN: `c` is there before `a`, which waits for all before it.
+    return scalars.apply(f, op, dtype, [c, a] if kind in ("max", "min") else [a, c])
 
 
 def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value]) -> Value:

@@ -100,6 +100,25 @@ class Pool(OutElementwiseFusable):
                 conditions.append(b.inside(index[k], data.shape[k]))
         return b.all_of(*conditions), tuple(index)
 
+    def whole(self, b: ElementBuilder, i: Index, data: Readable) -> Element:
+        """Whether the window at `i` is inside `data` as a whole: loops are cut where it begins to be."""
+        ends = ([0] * len(self.spatial), [size - 1 for size, _, _ in self.windows])
+        return b.all_of(*(self.read(b, i, data, taps)[0] for taps in ends))
+
+    def counts(self, b: ElementBuilder, i: Index, data: Readable, whole: bool = False) -> list[Element]:
+        """How many positions of the window at `i` are inside `data` along each pooled axis, or are inside it and its
+        padding (`whole`)."""
+        found: list[Element] = []
+        parts = zip(positions(self.layout, self.spatial), self.windows, self.pads)
+        for k, (size, stride, dilation), (before, after) in parts:
+            if not before and not after and not self.ceil_mode:
+                found.append(b.index(size))
+                continue
+            low, end = (-before, data.shape[k] + after) if whole else (0, data.shape[k])
+            place = i[k] * stride - before - (dilation - 1)
+            found.append(b.min((end - place) // dilation, size) - b.max((low - place) // dilation, 0))
+        return found
+
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
         n = len(cls.spatial)
@@ -183,11 +202,16 @@ class MaxPool(Pool):
         return x
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
+        sizes, none = [size for size, _, _ in self.windows], b.lowest(out.dtype)
+
         def element(*taps: Element) -> Element:
             inside, index = self.read(b, i, data, taps)
-            return b.guard(inside, lambda: data(*index), b.const(border(out.dtype), out.dtype))
+            return b.guard(inside, lambda: data(*index), none)  # which ends the loops over taps
 
-        return b.rmax([size for size, _, _ in self.windows], element)
+        most, whole = b.rmax(sizes, element), self.whole(b, i, data)
+        if not is_float(out.dtype):
+            return most
+        return b.max(most, b.select(whole, none, b.const(border(out.dtype), out.dtype)))
 
 
 class AvgPool(Pool):
@@ -244,17 +268,8 @@ class AvgPool(Pool):
         padded = any(p for pair in self.pads for p in pair) or self.ceil_mode
         if not padded or (self.count_include_pad and not self.ceil_mode):
             return math.prod(sizes)
-        if self.count_include_pad:
-            return self._within(b, i, data)
-        return b.max(b.sum(sizes, lambda *taps: b.cast(self.read(b, i, data, taps)[0], "int64")), 1)
-
-    def _within(self, b: ElementBuilder, i: Index, data: Readable) -> Element:
-        """How many positions of a window lie inside data and padding; 1 if none does."""
-        count: Element = b.index(1)
-        for k, (size, stride, dilation), pad in zip(positions(self.layout, self.spatial), self.windows, self.pads):
-            last = data.shape[k] + sum(pad) - 1 - i[k] * stride
-            count = count * b.max(b.min(last // dilation + 1, size), 1)
-        return count
+        count = math.prod((b.max(n, 1) for n in self.counts(b, i, data, self.count_include_pad)), start=b.index(1))
+        return b.select(self.whole(b, i, data), b.index(math.prod(sizes)), count)
 
     @classmethod
     def more(cls, shape: tuple[int, ...]) -> list[Sample]:

@@ -10,6 +10,7 @@ from relaylab.ir.base import Expr
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
+from relaylab.ir.types import IntImm, TensorType
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -21,6 +22,8 @@ from relaylab.transform.layouts.layout_rules import LayoutPlan, Site
 from relaylab.transform.layouts.registered import asked
 
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
+LANES = 16  # channels that are worth a transform
+LONG = 48  # a row of windows side by side whose ends, which reach over an edge, cost less than transforms
 CPU_LAYOUTS = {
     "nn.conv2d": ["NHWC", "default"],
     "nn.conv2d_transpose": ["NHWC", "default"],
@@ -32,8 +35,8 @@ def _choose(site: Site) -> LayoutPlan | None:
     """Channels last, where the layout that the program was written in has the same whole axes."""
     if not site.given or (site.given[0] is not None and not op_name(site.call).startswith("nn.conv")):
         return None  # nothing to lay out; poolings follow what comes
-    if op_name(site.call) in POOLS and not any(site.attrs.padding):
-        return None  # vectors of windows side by side, none of which reaches over an edge
+    if op_name(site.call) in POOLS and _side_by_side(site):
+        return None
     given = getattr(site.attrs, "data_layout", None) or getattr(site.attrs, "layout", None)
     if (
         not isinstance(given, str)
@@ -42,6 +45,16 @@ def _choose(site: Site) -> LayoutPlan | None:
     ):
         return None
     return choose_layouts(site, CPU_LAYOUTS)
+
+
+def _side_by_side(site: Site) -> bool:
+    """Whether vectors of windows side by side do a pooling as it is better than vectors of channels and transforms."""
+    layout, result = parse_layout(site.attrs.layout), site.result
+    if not any(site.attrs.padding) or not isinstance(result, TensorType) or not layout.is_plain():
+        return not any(site.attrs.padding)
+    channels, row = (result.shape[layout.position(axis)] for axis in "CW")
+    few = isinstance(channels, IntImm) and channels.value < LANES
+    return few or isinstance(row, IntImm) and row.value >= LONG
 
 
 @pass_(level=3, requires=("InferType",))
