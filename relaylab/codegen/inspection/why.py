@@ -64,6 +64,6 @@ def _product(spec: GemmSpec, target: CpuTarget) -> list[str]:
     source = {
         "packed": "the right side is constant: packed in panels at build time",
         "rows": "the right side is read where it lies: its columns are contiguous",
-        "gathered": "the right side is gathered panel by panel: its columns are not contiguous",
+        "gathered": "the rows of the right side are not contiguous: few columns are read, else panels are gathered",
     }
     return [source[problem.weights.kind], *product_reasons(problem, target)]

@@ -19,7 +19,7 @@ from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
-from relaylab.codegen.templates.schedule import Blocking, overlapped, size_of, step_cycles, tile_count
+from relaylab.codegen.templates.schedule import Blocking, crowd_of, overlapped, size_of, step_cycles, tile_count
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TileLoops
 from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, guard
@@ -38,7 +38,7 @@ def dots_schedule(problem: Problem, target: CpuTarget) -> Blocking:
     """Tiles of as many rows times all columns as registers hold; rows lie along the last row axis."""
     # Beside the sums: the weights of every column, the values of a row, and two to spare.
     accumulators = min(24, target.registers - problem.columns - 3)
-    tile = (1, min(problem.rows[-1].extent, max(1, accumulators // problem.columns)))
+    tile = (1, min(problem.rows[-1].extent, max(1, accumulators // problem.columns), crowd_of(problem)))
     return Blocking(1, tile, max(1, min(TILES_PER_ITEM, tile_count(problem, tile) // 16)), 1, False)
 
 
@@ -50,6 +50,9 @@ def padded_depth(problem: Problem, width: int) -> int:
 
 class DotLoops(TileLoops):
     """The loops of a contraction whose tiles are rows x columns of sums over lanes."""
+
+    def _gathers(self) -> bool:
+        return False  # columns are read where they lie
 
     def _sums_in_memory(self) -> bool:
         return False  # the lanes are parts
@@ -103,14 +106,19 @@ class DotLoops(TileLoops):
         """A vector of every column's weights times one of every row, of which the first lanes are real."""
         parts, p, width = self.parts, self.problem, self.width
         n, c = parts.axis("n", p.columns), parts.axis("c", width)
-        depth = padded_depth(p, width)
-        terms = [(site.batch, depth * p.columns), (n, depth), (at[-1], width), (c, 1)]
-        step = whole_vectors(p.taps[-1].count, width)
+        if p.weights.kind == "packed":
+            column, step = padded_depth(p, width), whole_vectors(p.taps[-1].count, width)
+            member = column * p.columns
+        else:
+            member, column, step = p.batch.w, p.weights.n, p.taps[-1].count
+        terms = [(site.batch, member), (n, column), (at[-1], width), (c, 1)]
         for index, tap in zip(at[-2::-1], p.taps[-2::-1]):
             terms.append((index, step))
             step *= tap.count
         weights = parts.private("registers", "b", p.columns * width, p.dtype)
-        value = Load(parts.buffers["w"], (parts.place(terms, p.weights.start),))
+        value: ScalarExpr = Load(parts.buffers["w"], (parts.place(terms, p.weights.start),))
+        if real < width and p.weights.kind != "packed":  # nothing fills the last vector
+            value = guard(c < real, value, Const(0, p.dtype))
         store = Store(weights, parts.place([(n, width), (c, 1)]), value)
         return (*around((For(c, "vectorized", (store,)),), (n,), "unrolled"), *self._rows(site, acc, weights, at, real))
 
@@ -143,8 +151,9 @@ class Dots(ProductFamily):
         inner, lanes = spec.taps[-1], target.lanes(spec.dtype)
         if spec.columns > (most := min(FEW_COLUMNS, lanes)):
             return f"more than {most} columns"
-        if spec.weights.kind != "packed" or not spec.dtype.startswith("float"):
-            return "anything but floats by packed weights"
+        beside = spec.weights.kind == "packed" or spec.weights.kind == "gathered" and spec.weights.k == 1
+        if not beside or not spec.dtype.startswith("float"):
+            return "anything but floats by packed weights or by columns that lie side by side"
         return "" if inner.x == 1 and inner.count >= lanes else "a reduction that is not a vector long, side by side"
 
     def cycles(self, spec: Problem, target: CpuTarget) -> float:

@@ -116,15 +116,17 @@ def candidates(
     return sorted(found, key=lambda c: c[0])
 
 
+def crowd_of(problem: Problem) -> int:
+    """The most rows of a tile that the first-level cache holds beside each other."""
+    pitch = problem.rows[-1].x * item_bytes(problem.dtype)
+    return CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64  # such rows fall into one set
+
+
 def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, int]]]:
     width = target.lanes(problem.dtype)
     most = -(-problem.columns // width)
     outer, inner = problem.rows[-2].extent, problem.rows[-1].extent
-    pitch = problem.rows[-1].x * item_bytes(problem.dtype)
-    crowd = (
-        CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64
-    )  # such rows fall into one set of the first-level cache
-    found = []
+    crowd, found = crowd_of(problem), []
     # More than 8 vectors leave registers for three rows at most: loads of weights would bound such tiles.
     for vectors in range(1, min(most, 8) + 1):
         rows = min(max_rows(target, vectors), crowd)

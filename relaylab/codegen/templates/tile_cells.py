@@ -54,8 +54,12 @@ class TileCells:
         self.in_memory = self._sums_in_memory()
         self.columns_apart = problem.out_column != 1 == problem.rows[-1].out and self.splits[1].size > 1
         self.gathered: Tensor | None = None
-        if problem.weights.kind == "gathered":
+        if self._gathers():
             self.gathered = parts.private("scratch", "panel", problem.depth * self.panel, problem.dtype)
+
+    def _gathers(self) -> bool:
+        """Is the right side brought into scratch, panel by panel?"""
+        return self.problem.weights.kind == "gathered"
 
     def _sums_in_memory(self) -> bool:
         """Are products of a tile added in parts, of which the sums are in memory?"""
