@@ -73,6 +73,39 @@ CONVOLUTIONS = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtypes", ["uint8 int8", "uint8 uint8", "int8 int8", "int8 uint8"])
+@pytest.mark.parametrize("zeros", ["none", "known", "given"])
+@pytest.mark.parametrize("shape", [(5, 8, 37), (1, 15, 5), (30, 64, 100), (2, 3, 9, 33)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_weights_may_be_inputs(target: str, dtypes: str, zeros: str, shape: tuple[int, ...], turned: bool) -> None:
+    *rows, k, n = shape
+    kinds = dtypes.split()
+    ends = [np.iinfo(kind) for kind in kinds]
+    x, w = (
+        RANDOM.integers(e.min, e.max + 1, s).astype(kind)
+        for e, s, kind in zip(ends, ((*rows, k), (k, n) if turned else (n, k)), kinds)
+    )
+    x.reshape(-1)[:3], w.reshape(-1)[:3] = ends[0].max, ends[1].min
+    taken = [0, 0] if zeros == "none" else [e.min + 5 if kind == "int8" else 201 for e, kind in zip(ends, kinds)]
+    names, given = ("x", "w"), {"x": x, "w": w}
+    sides = []
+    for name, value, zero, kind in zip(names, (x, w), taken, kinds):
+        wide = relay.cast(relay.var(name, shape=value.shape, dtype=kind), "int32")
+        if zeros == "given":
+            given[name + "0"] = np.array([zero], kind)
+            wide = wide - relay.cast(relay.var(name + "0", shape=(1,), dtype=kind), "int32")
+        elif zeros == "known":
+            wide = wide - relay.const(zero, "int32")
+        sides.append(wide)
+    weight = relay.transpose(sides[1], axes=(1, 0)) if turned else sides[1]
+    body = relay.nn.relu(relay.nn.dense(sides[0], weight, out_dtype="int32"))
+    lib = built(body, target)
+    want = (x.astype("int64") - taken[0]) @ ((w if turned else w.T).astype("int64") - taken[1])
+    np.testing.assert_array_equal(lib.run(**given), np.maximum(want, 0))
+    assert "dot4" in "".join(lib.inspect("loop", kernel) for kernel in lib.kernels())
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_are_exact(target: str, name: str) -> None:
     torch = pytest.importorskip("torch")

@@ -12,8 +12,8 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction, dense_view
-from relaylab.codegen.templates import Epilogue, GemmSpec, gemm_kernels, pack_gemm, supports_gemm
-from relaylab.codegen.templates.byte_products import FACTORS
+from relaylab.codegen.templates import Epilogue, GemmSpec, gemm, gemm_kernels, pack_gemm, supports_gemm
+from relaylab.codegen.templates.byte_products import FACTORS, WORD, words_in_place, words_kernel
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call
@@ -82,12 +82,26 @@ class MatrixProductKernel(RowMajorProduct):
         right = _swapped(dense_view(self.call.args[1]) if weight is None else weight, self.transpose_b)
         left = _swapped(data, self.transpose_a)
         a, b, o = (self.out_view(view) for view in (left, right, out))
+        if weight is not None and b.dtype == FACTORS[1]:
+            right, role = words_in_place(b), "in1"
+            if right is None:
+                batch, depth, columns = b.shape
+                right, role = MemoryView.dense((batch, depth // WORD, columns), "int32"), "rows0"
+            return GemmSpec(a, right, o, packed=False, choices=self.choices, right=role)
         return GemmSpec(a, b, o, packed=weight is None, minimal=self.minimal, choices=self.choices)
+
+    def with_input(self) -> Contraction | None:
+        data, weight, out = map(dense_view, (*self.call.args[:2], self.call))
+        return None if supports_gemm(self.placed(data, weight, out)) else self
 
     def build(
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
     ) -> KernelSequence:
-        return gemm_kernels(self.placed(data, weight, out), target, epilogue)
+        spec = self.placed(data, weight, out)
+        if weight is None or spec.right == "in1":
+            return gemm_kernels(spec, target, epilogue)
+        first = words_kernel(self.out_view(_swapped(weight, self.transpose_b)), spec.b, target)
+        return KernelSequence((first, gemm(spec, target, epilogue)), (("rows0", spec.b.bytes),))
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         matrix = weight.swapaxes(-1, -2) if self.transpose_b else weight

@@ -6,12 +6,21 @@ weights holds the four of its column, and a lane of the accumulator is an int32 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
+from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.kernels.kernel import Kernel, MemoryView
+from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
+from relaylab.loop.builder import OutSpec
+from relaylab.loop.expr import ScalarExpr
+from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 
 WORD = 4
 FACTORS = ("uint8", "int8", "int32")  # of input, weights and sums
@@ -45,3 +54,27 @@ def interleaved(matrix: WeightMatrix) -> WeightMatrix:
         return np.ascontiguousarray(fours.astype("int8")).view("int32")[..., 0]
 
     return WeightMatrix((batch, depth // WORD, columns), np.dtype("int32"), words)
+
+
+def words_in_place(weights: MemoryView) -> MemoryView | None:
+    """Weights [batch, K, N] of int8 that are an input as words [batch, K / 4, N] where they lie; None if none do."""
+    batch, depth, columns = weights.shape
+    apart, step, side = weights.strides
+    if step != 1 or any(n % WORD for n in (apart, side, weights.offset)):
+        return None
+    strides = (apart // WORD, 1, side // WORD)
+    return MemoryView("int32", (batch, depth // WORD, columns), strides, weights.offset // WORD)
+
+
+def words_kernel(weights: MemoryView, words: MemoryView, target: CpuTarget) -> Kernel:
+    """What makes such words, "rows0", of weights "in1" whose bytes of a word do not lie side by side."""
+    group = ProgramBuilder("words")
+
+    def word(b: Any, _: OutSpec, i: Sequence[ScalarExpr], w: Callable[..., ScalarExpr]) -> ScalarExpr:
+        fours = (b.cast(w(i[0], i[1] * WORD + k, i[2]), "int32") for k in range(WORD))
+        shifted = [b.shl(b.band(byte, 255), 8 * k) for k, byte in enumerate(fours)]
+        return reduce(b.bor, shifted)
+
+    value = group.compute(OutSpec(words.shape, "int32"), word, [group.read("in1", weights)])
+    group.write("rows0", value, BufferLayout.dense(words.shape, "int32"))
+    return lower_program(group.program(), target, cost=(0, weights.bytes + words.bytes)).by_content("words")

@@ -33,6 +33,7 @@ class GemmSpec:
     `a` is [B or 1, M, K], `b` is [B or 1, K, N], `out` is [B, M, N]. With `packed` the right side is a constant that
     `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
     `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
+    Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32; `right` is its role.
     """
 
     a: MemoryView
@@ -42,16 +43,22 @@ class GemmSpec:
     constant: bool = True
     minimal: bool = False
     choices: Choices = ()
+    right: str = "in1"
+
+    @property
+    def words(self) -> bool:
+        """Is the right side given in words of bytes?"""
+        return not self.packed and (self.a.dtype, self.b.dtype) == (FACTORS[0], "int32")
 
     @property
     def roles(self) -> tuple[str, str, str]:
         """The kernel's operands before those of the epilogue."""
-        return ("in0", "weight0" if self.packed else "in1", "out0")
+        return ("in0", "weight0" if self.packed else self.right, "out0")
 
 
 def supports_gemm(spec: GemmSpec) -> str:
     """Why this template does not do the product; empty when it does."""
-    bytes_ = spec.packed and (spec.a.dtype, spec.b.dtype) == FACTORS[:2]
+    bytes_ = spec.words or spec.packed and (spec.a.dtype, spec.b.dtype) == FACTORS[:2]
     if not bytes_ and (spec.a.dtype != spec.b.dtype or spec.a.dtype not in DTYPES):
         return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
     if 0 in (*spec.out.shape, spec.a.shape[2]):
@@ -113,7 +120,7 @@ def gemm_kernels(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = 
 
 def laid_out_first(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
     """The product with a right side that is laid out first; None where that costs more than it gains."""
-    if spec.packed or supports_gemm(spec):
+    if spec.packed or spec.words or supports_gemm(spec):
         return None
     found = replace(spec, b=MemoryView.dense(spec.b.shape, spec.b.dtype), packed=True, constant=False)
     problem = gemm_problem(found)

@@ -23,6 +23,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.products_of_bytes import (
+    BYTES,
     PRODUCTS,
     WORD,
     depth,
@@ -41,7 +42,9 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     if not is_call_to(new, *PRODUCTS) or not sums_words(cast(Call, old)) or _dtype(old) != "int32":
         return new
     w = new.args[1]
-    offset = offset_of(w.data.numpy(), new) if isinstance(w, Constant) else None
+    if not isinstance(w, Constant):
+        return _of_inputs(new, cast(Call, old))
+    offset = offset_of(w.data.numpy(), new)
     source = moved_from(new.args[0], cast(Call, old).args[0])
     found = _shifted(source.start, source.typed)
     if offset is None or found is None:
@@ -68,6 +71,52 @@ def _bytes(new: Expr, old: Expr) -> Expr:
     if offset:
         product = call("add", product, call("multiply", _windows(x, axes, attrs, filled), scalar(offset, "int32")))
     return product if known == 0 else _less(product, zero, _sums(cast(Call, old), weights))
+
+
+def _of_inputs(new: Call, old: Call) -> Expr:
+    """A dense layer of bytes whose weights are bytes too, but no constant: all sums are computed as it runs."""
+    if op_name(new) != "nn.dense":
+        return new
+    left, right = (moved_from(x, was) for x, was in zip(new.args, old.args))
+    data, weight = _shifted(left.start, left.typed), _signed(right.start, right.typed)
+    if data is None or weight is None:
+        return new
+    (x, zero), (w, offset) = (left.moved(data[0]), data[1]), (right.moved(weight[0]), weight[1])
+    axes, k = _letters(old)[0], depth(old)
+    if missing := -k % WORD:
+        widths = lambda letters: [(0, missing if c == "C" else 0) for c in letters]
+        x = call("nn.pad", x, scalar(0, "uint8"), pad_width=widths(axes))
+        w = call("nn.pad", w, scalar(0, "int8"), pad_width=widths("NC"))
+    product: Expr = call("nn.dense", x, w, **integer_attrs(new))
+    if scalar_value(offset) != 0:
+        total = call("sum", call("cast", x, dtype="int32"), axis=[axes.index("C")], keepdims=True)
+        product = call("add", product, call("multiply", total, _number(offset)))
+    if scalar_value(zero) == 0:
+        return product
+    turned = len(right.moves) == 1 and op_name(right.moves[0]) == "transpose"
+    plain, axis = (weight[0], 0) if turned else (w, 1)  # where rows of weights lie side by side
+    sums = call("add", call("sum", call("cast", plain, dtype="int32"), axis=[axis]), _times(_number(offset), k))
+    return call("subtract", product, call("multiply", sums, _number(zero)))
+
+
+def _number(x: Expr) -> Expr:
+    """One number, known or not, without axes."""
+    return call("reshape", x, newshape=()) if scalar_value(x) is None else scalar(_int32(scalar_value(x)), "int32")
+
+
+def _times(x: Expr, k: int) -> Expr:
+    known = scalar_value(x)
+    return call("multiply", x, scalar(k, "int32")) if known is None else scalar(_int32(int(known) * k), "int32")
+
+
+def _plus(x: Expr, more: int) -> Expr:
+    known = scalar_value(x)
+    return call("add", x, scalar(more, "int32")) if known is None else scalar(_int32(int(known) + more), "int32")
+
+
+def _int32(value: float | None) -> int:
+    """A whole number as int32 wraps it."""
+    return int(np.int64(value or 0).astype("int32"))
 
 
 def _windows(x: Expr, axes: str, attrs: dict[str, Any], w: np.ndarray) -> Expr:
@@ -112,6 +161,26 @@ def _dtype(x: Expr) -> str:
 
 def _shifted(x: Expr, old: Expr) -> tuple[Expr, Expr] | None:
     """Unsigned bytes and the number that was taken off them to give `x`."""
+    found = _taken_off(x, old)
+    if found is None or found[1] == "uint8":
+        return None if found is None else (found[0].args[0], found[2])
+    return call("cast", call("add", found[0], scalar(128, "int32")), dtype="uint8"), _plus(found[2], 128)
+
+
+def _signed(x: Expr, old: Expr) -> tuple[Expr, Expr] | None:
+    """Signed bytes and the number that was added to them to give `x`."""
+    found = _taken_off(x, old)
+    if found is None:
+        return None
+    of, dtype, zero = found
+    added = _times(zero, -1)
+    if dtype == "int8":
+        return of.args[0], added
+    return call("cast", call("subtract", of, scalar(128, "int32")), dtype="int8"), _plus(added, 128)
+
+
+def _taken_off(x: Expr, old: Expr) -> tuple[Call, str, Expr] | None:
+    """Bytes as int32, what they were, and the number that was taken off them to give `x`; 0 if none was."""
     zero: Expr = scalar(0, "int32")
     if is_call_to(old, "subtract"):
         t = static_type(old.args[1])
@@ -120,15 +189,7 @@ def _shifted(x: Expr, old: Expr) -> tuple[Expr, Expr] | None:
         (x, zero), old = cast(Call, x).args, old.args[0]
     if not is_call_to(old, "cast") or facets(old).dtype != "int32" or (t := static_type(old.args[0])) is None:
         return None
-    if t.dtype == "uint8":
-        return cast(Call, x).args[0], zero
-    if t.dtype != "int8":
-        return None
-    moved = call("cast", call("add", x, scalar(128, "int32")), dtype="uint8")
-    value = scalar_value(zero)
-    wrapped = None if value is None else int(np.int64(value + 128).astype("int32"))
-    more = call("add", zero, scalar(128, "int32")) if wrapped is None else scalar(wrapped, "int32")
-    return moved, more
+    return (cast(Call, x), t.dtype, zero) if t.dtype in BYTES else None
 
 
 def _sums(node: Call, w: np.ndarray) -> np.ndarray:
