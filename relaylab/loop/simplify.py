@@ -46,7 +46,7 @@ from relaylab.loop.expr import (
     post_order,
     rebuild,
 )
-from relaylab.loop.scalar import NARROW, is_integer
+from relaylab.loop.scalar import NARROW, is_float, is_integer
 from relaylab.loop.sizes import divided, product_of
 
 Key = tuple[str | int, ...]
@@ -177,11 +177,19 @@ class Simplifier:
         return self.intern(of_part(apply("mul", square, square if exponent == 4 else x), node.part))
 
     def _cast(self, dtype: str, value: ScalarExpr) -> ScalarExpr:
-        """A cast; an index that went through a narrower integer and fits it is itself."""
+        """A cast; an index that went through a narrower integer and fits it is itself, and a float is limited to what
+        an integer holds by the cast to it alone."""
         if isinstance(value, Cast) and dtype == INDEX and value.value.dtype == INDEX and is_integer(value.dtype):
             info, (low, high) = np.iinfo(value.dtype), self.bounds(value.value)
             if info.min <= low and high <= info.max:
                 return value.value
+        while is_integer(dtype) and is_float(value.dtype) and isinstance(value, Apply) and value.op in ("max", "min"):
+            (x, edge), info = sorted(value.args, key=lambda a: isinstance(a, Const)), np.iinfo(dtype)
+            if not isinstance(edge, Const):
+                break
+            if not (edge.value <= info.min if value.op == "max" else edge.value >= info.max):  # NaN is neither
+                break
+            value = x
         return self.intern(cast(value, dtype))
 
     def _sum(self, node: Apply, a: ScalarExpr, b: ScalarExpr) -> ScalarExpr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, cast, overload
 
-from relaylab.ir import Call, Expr, Function, IRModule, Op, facets, rewrite
+from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, facets, rewrite
 from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -53,10 +53,10 @@ def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
 
 
 def _checked(after: Expr, name: str) -> Expr:
-    if not isinstance(after, Call):
-        text = f"the legalization of {name} returned {kind_of(after)}, not a call"
+    if not isinstance(after, (Call, Tuple)):
+        text = f"the legalization of {name} returned {kind_of(after)}, not a call or a tuple"
         raise RelayTypeError(
-            text, code="legalize.not-a-call", help="return a Call, or None to leave the operator alone"
+            text, code="legalize.not-a-call", help="return a Call, a Tuple, or None to leave the operator alone"
         )
     return after
 

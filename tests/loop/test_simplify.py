@@ -133,3 +133,19 @@ def test_small_powers_are_products(exponent, products):
     with np.errstate(all="ignore"):
         wanted = data.astype("float64") ** exponent
         np.testing.assert_allclose(evaluate(simple, (i,), "float32", {x: data}), wanted.astype("float32"), rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_a_cast_to_an_integer_limits_by_itself(dtype):
+    """What quantized operators write before a cast: limits that are those of the integer, or further, go."""
+    info, i, x = np.iinfo(dtype), Axis("i", 12), Tensor("x", (12,), "float32")
+    least, most = float(np.float32(info.min)), float(np.float32(info.max))
+    tighter = max(least / 2, -100.0), 100.0
+    data = np.array([-3e9, -200, -129, -128.5, -0.0, 1.5, 127.9, 255.5, 3e9, np.inf, -np.inf, np.nan], "float32")
+    for low, high, goes in [(least, most, True), (least - 5e9, most + 5e9, True), (*tighter, False)]:
+        value = b.cast(b.min(b.max(x(i), b.const(low, "float32")), b.const(high, "float32")), dtype)
+        simple = Simplifier()(value)
+        assert any(isinstance(n, Apply) for n in post_order(simple)) != goes
+        np.testing.assert_array_equal(evaluate(simple, (i,), dtype, {x: data}), evaluate(value, (i,), dtype, {x: data}))
+    for edge in (b.max(x(i), b.const(np.nan, "float32")), b.min(x(i), b.const(-np.inf, "float32"))):
+        assert any(isinstance(n, Apply) for n in post_order(Simplifier()(b.cast(edge, dtype))))

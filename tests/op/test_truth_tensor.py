@@ -84,13 +84,55 @@ def test_strided_set_fills_the_slice_exactly():
     build = lambda x, v: relay.strided_set(x, v, [1, 0], [3, 4], [1, 2])
     want = data.copy()
     want[1:3, 0:4:2] = 1
-    for executor in ("debug", "vm"):
-        np.testing.assert_array_equal(run(executor, build, data, v)[0], want)
+    every_executor(build, [data, v], want)
     for shape in ((2,), (), (5, 2), (2, 6)):
         refused(build, (4, 5), shape)
     for wrong in (v[:1], v[:, :1], np.ones((3, 2), "float32")):
         with pytest.raises(RelayError, match="the slice has the shape"):
             run("debug", build, data, wrong)
+
+
+SLICES = [
+    ((7, 5, 6), (6, -1), (-9, 0), (-2, -2)),
+    ((5, 3), (-3,), (99,), (2,)),
+    ((4, 4), (0, 0), (4, 4), ()),
+    ((4, 4), (3, 1), (1, 4), (1, 1)),
+    ((9,), (-100,), (-1,), (3,)),
+    ((2, 6), (1, 5), (-9, -9), (-1, -5)),
+]
+
+
+@pytest.mark.parametrize("case", SLICES, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_strided_set_with_known_limits_is_native(case, dtype):
+    shape, begin, end, strides = case
+    parts = tuple(slice(*p) for p in zip(begin, end, strides or (1,) * len(begin)))
+    rng = np.random.default_rng(2)
+    data = rng.integers(0, 2, shape).astype(dtype)
+    v = rng.integers(0, 2, data[parts].shape).astype(dtype)
+    want = data.copy()
+    want[parts] = v
+    every_executor(lambda x, v: relay.strided_set(x, v, begin, end, strides or None), [data, v], want)
+
+
+@pytest.mark.parametrize(
+    "old, new", [((2, 3, 4), (6, -1)), ((8, 6), (-1, 3, 2, 4)), ((5,), (1, 5, 1)), ((3, 7), (21,))]
+)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_sparse_reshape_with_known_shapes_is_native(old, new, dtype, count):
+    rng = np.random.default_rng(4)
+    at = np.stack([rng.integers(0, n, count) for n in old], axis=1).astype(dtype)
+    shape = np.zeros(old).reshape(new).shape
+    want = np.stack(np.unravel_index(np.ravel_multi_index(tuple(at.T), old), shape), axis=1)
+    build = lambda at: relay.sparse_reshape(at, relay.const(np.array(old)), relay.const(np.array(new))).astuple()
+    every_executor(build, [at], want.astype(dtype), np.array(shape, "int32"))  # as `const` makes of int64
+    for wrong in ((4, 7), (5, -1)):
+        given = lambda at, wrong=wrong: relay.sparse_reshape(
+            at, relay.const(np.array(old)), relay.const(np.array((*old, *wrong)))
+        ).astuple()
+        with pytest.raises(RelayError):
+            run("vm", given, at)
 
 
 def test_sparse_fill_empty_rows_marks_empty_rows_with_one():

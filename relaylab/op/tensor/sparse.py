@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr
+from relaylab.ir.expr import Call, Constant, Expr, TupleWrapper, as_expr
+from relaylab.ir.expr import Tuple as TupleExpr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import AnyDim, IntImm, TensorType, TupleType, Type, type_text
 from relaylab.loop.expr import Tensor
+from relaylab.loop.region import dense_strides
 from relaylab.op import rules
 from relaylab.op.base import (
     Input,
@@ -149,7 +152,7 @@ class sparse_reshape(Opaque):
     new_shape: Input = arg("the shape after the reshape, with at most one -1", "(new rank,)", "integers")
 
     pattern = OpPattern.INJECTIVE
-    waivers = {"lower": "the result depends on the values of the shapes, which are tensors"}
+    waivers = {"lower": "whether the shapes fit each other depends on their values; see legal"}
 
     def relation(self, s: TypeSolver, indices: Type, prev_shape: Type, new_shape: Type) -> Type | None:
         at, new = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, new_shape, "new_shape")
@@ -174,6 +177,24 @@ class sparse_reshape(Opaque):
         flat = np.ravel_multi_index(tuple(indices.T), tuple(prev_shape))
         return np.stack(np.unravel_index(flat, tuple(shape)), axis=1).astype(indices.dtype), shape
 
+    def legal(self, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
+        """With shapes that are constants the places of coordinates in the old one, divided by the steps of the new."""
+        at, *shapes = inputs
+        known = [x.data.numpy() for x in shapes if isinstance(x, Constant)]
+        indices = types[0]
+        if len(known) < 2 or not isinstance(indices, TensorType):
+            return None
+        try:
+            _, shape = self.reference(np.zeros((0, len(known[0])), indices.dtype), *known)
+        except RelayValueError:
+            return None  # it is refused when it runs
+        steps, below = (np.array(dense_strides(n.tolist()), "int64")[None] for n in (known[0], shape))
+        flat = call_operator("multiply", call_operator("cast", at, dtype="int64"), Constant(steps))
+        flat = call_operator("sum", flat, axis=(1,), keepdims=True)
+        new = call_operator("floor_divide", flat, Constant(np.maximum(below, 1)))
+        new = call_operator("floor_mod", new, Constant(np.maximum(shape, 1).astype("int64")[None]))
+        return TupleExpr([call_operator("cast", new, dtype=indices.dtype), Constant(shape)])
+
     @classmethod
     def returns(cls, call: Call) -> TupleWrapper:
         return wrap(call, 2)
@@ -181,7 +202,12 @@ class sparse_reshape(Opaque):
     @classmethod
     def samples(cls) -> list[Sample]:
         rows = np.array([[0, 0, 0], [0, 1, 2], [1, 2, 3]], "int64")
-        return [sample(rows, np.array([2, 3, 4], "int64"), np.array([6, -1], "int64"))]
+        small = np.array([[0, 5], [7, 1]], "int32")
+        return [
+            sample(rows, np.array([2, 3, 4], "int64"), np.array([6, -1], "int64")),
+            sample(small, np.array([8, 6], "int32"), np.array([-1, 3, 2, 4], "int32")),
+            sample(small, np.array([8, 6], "int64"), np.array([4, 12], "int64")),
+        ]
 
 
 @op("sparse_fill_empty_rows", level=3)

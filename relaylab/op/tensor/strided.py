@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir.dims import SymbolicDim, UndecidedSize
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
 from relaylab.loop.expr import ScalarExpr
 from relaylab.op import rules
-from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
+from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr
 from relaylab.op.shapes import derive, normalize_axes
@@ -203,7 +203,7 @@ class strided_set(Injective):
     end: Input = arg("the position along each axis before which the slice ends", "(n,)", "integers")
     strides: Input = arg("the distances of the positions along each axis, 1 where there is none", "(n,)", "integers")
 
-    waivers = {"lower": "which elements are replaced depends on the values of begin, end and strides"}
+    waivers = {"lower": "whether the slice fits v depends on the values of begin, end and strides; see legal"}
 
     def relation(self, s: TypeSolver, data: Type, v: Type, *limits: Type) -> Type | None:
         found, value = rules.tensor(s, data), rules.tensor(s, v, "v")
@@ -243,6 +243,24 @@ class strided_set(Injective):
         part[...] = v
         return out
 
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """With limits that are constants `v` is spread over the axes of `data`, and taken where the slice is."""
+        data, spread, *limits = inputs
+        known = [x.data.numpy() for x in limits if isinstance(x, Constant)]
+        if len(known) < len(limits) or types[0].is_dynamic or types[1].is_dynamic:
+            return None
+        if 0 in types[1].concrete_shape:
+            return call_operator("copy", data)
+        shape, inside = types[0].concrete_shape, list[np.ndarray]()
+        for axis, (part, n) in enumerate(zip(_parts(known), shape)):
+            here, place = np.zeros(n, bool), np.zeros(n, "int64")
+            here[part], place[part] = True, np.arange(len(range(*part.indices(n))))
+            spread = call_operator("take", spread, Constant(place), axis=axis)
+            inside.append(here.reshape([n if d == axis else 1 for d in range(len(shape))]))
+        for here in inside:
+            spread = call_operator("where", Constant(here), spread, data)
+        return spread
+
     @classmethod
     def build(cls, data: Expr, v: Expr, begin: object, end: object, strides: object = None) -> Expr:
         limits = [as_shape_expr(x) for x in (begin, end, strides or (1,))]
@@ -250,5 +268,9 @@ class strided_set(Injective):
 
     @classmethod
     def samples(cls) -> list[Sample]:
-        limits = [np.array(x, "int32") for x in ((1, 0), (3, 4), (1, 2))]
-        return [sample((4, 5), (2, 2), *limits)]
+        of = lambda *limits: [np.array(x, "int32") for x in limits]
+        return [
+            sample((4, 5), (2, 2), *of((1, 0), (3, 4), (1, 2))),
+            sample((7, 5, 6), (4, 2, 6), *of((6, -1), (-9, 0), (-2, -2))),
+            sample((5, 3), (2, 3), *of((-3,), (99,), (2,))),
+        ]
