@@ -106,6 +106,29 @@ def test_weights_may_be_inputs(target: str, dtypes: str, zeros: str, shape: tupl
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtypes", ["uint8 int8", "int8 uint8"])
+@pytest.mark.parametrize("zeros", [(0, 0), (7, -3)])
+@pytest.mark.parametrize("shape", [(3, 5, 8, 33), (1, 9, 15, 4), (4, 1, 64, 20)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("one", [False, True])
+def test_batches_of_bytes(target, dtypes, zeros, shape, turned, one) -> None:
+    batch, m, k, n = shape
+    kinds = dtypes.split()
+    shapes = (batch, m, k), (1 if one else batch, *((n, k) if turned else (k, n)))
+    ends = [np.iinfo(kind) for kind in kinds]
+    x, w = (RANDOM.integers(e.min, e.max + 1, s).astype(kind) for e, s, kind in zip(ends, shapes, kinds))
+    wide = [
+        relay.cast(relay.var(name, shape=s, dtype=kind), "int32") - relay.const(zero, "int32")
+        for name, s, kind, zero in zip("xw", shapes, kinds, zeros)
+    ]
+    lib = built(relay.nn.batch_matmul(*wide, out_dtype="int32", transpose_b=turned), target)
+    right = w.swapaxes(1, 2) if turned else w
+    want = (x.astype("int64") - zeros[0]) @ (right.astype("int64") - zeros[1])
+    np.testing.assert_array_equal(lib.run(x=x, w=w), want)
+    assert "dot4" in "".join(lib.inspect("loop", kernel) for kernel in lib.kernels())
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_are_exact(target: str, name: str) -> None:
     torch = pytest.importorskip("torch")

@@ -2,7 +2,8 @@
 
     sum (x - zero) (w + offset)  =  sum x w  +  offset sum x  -  zero sum (w + offset)
 
-The last sum is known when the program is built, the first one is a product of bytes, for which CPUs have instructions.
+The last sum is known when the program is built if the weights are, the first one is a product of bytes, for which CPUs
+have instructions.
 The one between is needed where weights less their zero point span a byte and are no signed bytes.
 Source: Jacob et al., Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference,
 CVPR 2018, section 2.3. Choices: docs/choices.md, Kernels.
@@ -24,6 +25,7 @@ from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.quantized.products_of_bytes import (
     BYTES,
+    LIMIT,
     PRODUCTS,
     WORD,
     depth,
@@ -35,16 +37,17 @@ from relaylab.transform.quantized.products_of_bytes import (
     sums_words,
     units_axis,
 )
+from relaylab.transform.simplify.simplify_shapes import swaps_last
 
 
 def _bytes(new: Expr, old: Expr) -> Expr:
     """A product of int32 numbers that come from bytes as one of the bytes."""
+    if is_call_to(new, "nn.dense", "nn.batch_matmul") and not isinstance(new.args[1], Constant):
+        return _of_inputs(new, cast(Call, old))
     if not is_call_to(new, *PRODUCTS) or not sums_words(cast(Call, old)) or _dtype(old) != "int32":
         return new
     w = new.args[1]
-    if not isinstance(w, Constant):
-        return _of_inputs(new, cast(Call, old))
-    offset = offset_of(w.data.numpy(), new)
+    offset = offset_of(w.data.numpy(), new) if isinstance(w, Constant) else None
     source = moved_from(new.args[0], cast(Call, old).args[0])
     found = _shifted(source.start, source.typed)
     if offset is None or found is None:
@@ -74,29 +77,41 @@ def _bytes(new: Expr, old: Expr) -> Expr:
 
 
 def _of_inputs(new: Call, old: Call) -> Expr:
-    """A dense layer of bytes whose weights are bytes too, but no constant: all sums are computed as it runs."""
-    if op_name(new) != "nn.dense":
-        return new
+    """A product of bytes of which no factor is a constant: all sums are computed as it runs."""
+    k, along = _inner(old)
     left, right = (moved_from(x, was) for x, was in zip(new.args, old.args))
-    data, weight = _shifted(left.start, left.typed), _signed(right.start, right.typed)
+    data, weight = (_shifted(left.start, left.typed), _signed(right.start, right.typed)) if k else (None, None)
     if data is None or weight is None:
         return new
     (x, zero), (w, offset) = (left.moved(data[0]), data[1]), (right.moved(weight[0]), weight[1])
-    axes, k = _letters(old)[0], depth(old)
+    axes, sides = (len(cast("TensorType", type_of(e)).shape) for e in old.args)
     if missing := -k % WORD:
-        widths = lambda letters: [(0, missing if c == "C" else 0) for c in letters]
-        x = call("nn.pad", x, scalar(0, "uint8"), pad_width=widths(axes))
-        w = call("nn.pad", w, scalar(0, "int8"), pad_width=widths("NC"))
-    product: Expr = call("nn.dense", x, w, **integer_attrs(new))
+        widths = lambda rank, at: [(0, missing if d == at else 0) for d in range(rank)]
+        x = call("nn.pad", x, scalar(0, "uint8"), pad_width=widths(axes, axes - 1))
+        w = call("nn.pad", w, scalar(0, "int8"), pad_width=widths(sides, along))
+    product: Expr = call(op_name(new), x, w, **integer_attrs(new))
     if scalar_value(offset) != 0:
-        total = call("sum", call("cast", x, dtype="int32"), axis=[axes.index("C")], keepdims=True)
+        total = call("sum", call("cast", x, dtype="int32"), axis=[axes - 1], keepdims=True)
         product = call("add", product, call("multiply", total, _number(offset)))
     if scalar_value(zero) == 0:
         return product
-    turned = len(right.moves) == 1 and op_name(right.moves[0]) == "transpose"
-    plain, axis = (weight[0], 0) if turned else (w, 1)  # where rows of weights lie side by side
-    sums = call("add", call("sum", call("cast", plain, dtype="int32"), axis=[axis]), _times(_number(offset), k))
+    last = right.moves[0] if len(right.moves) == 1 and is_call_to(right.moves[0], "transpose") else None
+    if last is not None and swaps_last(last, sides):  # where rows of weights lie side by side
+        w, along = weight[0], 2 * sides - 3 - along
+    sums = call("add", call("sum", call("cast", w, dtype="int32"), axis=[along]), _times(_number(offset), k))
+    sums = call("expand_dims", sums, axis=1) if sides > 2 else sums
     return call("subtract", product, call("multiply", sums, _number(zero)))
+
+
+def _inner(node: Call) -> tuple[int, int]:
+    """How many numbers a product of matrices sums, and along which axis of the second; 0 if no bytes make it."""
+    types = [static_type(e) for e in (node, *node.args)]
+    if None in types or _dtype(node) != "int32" or getattr(facets(node), "transpose_a", False):
+        return 0, 0
+    shape = cast("TensorType", types[2]).concrete_shape
+    along = len(shape) - 1 if op_name(node) == "nn.dense" or facets(node).transpose_b else len(shape) - 2
+    k = shape[along]
+    return (k if k >= WORD - 1 and k * 255 * 255 < LIMIT and 0 not in shape else 0), along
 
 
 def _number(x: Expr) -> Expr:
