@@ -16,6 +16,7 @@ from relaylab.codegen.llvm.jit import Compilation, compile_objects
 from relaylab.codegen.native.entry import entry_text
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.graph_json import graph_json
+from relaylab.codegen.network.mapped import unchanged_files
 from relaylab.codegen.network.network import Network, NetworkConstants, Operation, Recipes, network_of
 from relaylab.codegen.operations.generic import VERIFY
 from relaylab.codegen.operations.layout import NetworkLayout, lay_out
@@ -66,9 +67,10 @@ def build(
         Runtime(runtime)
     wanted = parse_target(target)
     # A build makes many nodes and drops few: looking for cycles was 12-20 % of the passes' time and found none.
-    with no_collection(), noting() as recipes:
+    mod = _module(ir_mod)
+    with unchanged_files(mod, params), no_collection(), noting() as recipes:
         # The program after the passes has no other owner: its weights go as they are packed.
-        return compile_main(_optimized(_module(ir_mod), params), wanted, mod_name, chosen, ir_mod, recipes)
+        return compile_main(_optimized(mod, params), wanted, mod_name, chosen, ir_mod, recipes)
 
 
 def optimize(

@@ -9,8 +9,10 @@ from relaylab.analysis import infer_expr, infer_module
 from relaylab.codegen import vm
 from relaylab.codegen.build import build
 from relaylab.codegen.native_function import flat
+from relaylab.codegen.network.mapped import unchanged_files
 from relaylab.interp import EXECUTORS, Interpreter, create_executor
 from relaylab.interp.executor import bound, check_count
+from relaylab.interp.machine import Machine
 from relaylab.interp.values import ConstructorValue, Value, rebuilt
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Constant, Function, GlobalVar, Var
@@ -132,6 +134,11 @@ class DebugRunner(Interpreter):
             if any(getattr(fault, "code", "") != "type.unresolved" for fault in error.diagnostics):
                 raise
         return super().evaluate(expr, binds)
+
+    def machine(self) -> Machine:
+        """What evaluates, if the weights are those that were imported."""
+        with unchanged_files(self.mod):
+            return super().machine()
 
 
 def _packed(item: Value, fields: tuple[Value, ...]) -> Value:

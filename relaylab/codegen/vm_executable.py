@@ -15,6 +15,7 @@ from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
+from relaylab.codegen.network.mapped import unchanged_files
 from relaylab.codegen.operations.schedules import one_program
 from relaylab.codegen.saved_program import options_now, saved_options, saved_text
 from relaylab.codegen.specializations import Specializations
@@ -181,7 +182,8 @@ def compile(
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
     source = inline_external(mod)
-    return executable_of(optimize(source, params, vm=True).mod, target, (source, params or {}))
+    with unchanged_files(source, params):
+        return executable_of(optimize(source, params, vm=True).mod, target, (source, params or {}))
 
 
 def executable_of(

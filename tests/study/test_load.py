@@ -90,8 +90,8 @@ def test_the_name_of_a_model_says_its_open_sizes(open_model: str, told: str, sha
 
 @pytest.mark.filterwarnings("ignore::relaylab.frontend.told_sizes.OpenSizeWarning")
 def test_a_model_is_read_once(open_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, times = Path.read_bytes, []
-    monkeypatch.setattr(Path, "read_bytes", lambda path: times.append(path) or read(path))
+    opened, times = Path.open, []
+    monkeypatch.setattr(Path, "open", lambda path, *args, **more: times.append(path) or opened(path, *args, **more))
     study.load(open_model)
     assert times.count(Path(open_model)) == 1
 

@@ -20,6 +20,7 @@ from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.ir.expr import set_type
 from relaylab.ir.visit import operands_of
 from relaylab.loop.program import SIZES
+from relaylab.runtime.memory import check_files, files_under
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -150,7 +151,9 @@ class NetworkConstants(Mapping[str, np.ndarray]):
         self._tensors = {tensor.name: tensor for tensor in network.constants}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._tensors[name].constant
+        found = self._tensors[name].constant
+        check_files(files_under([found]))
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)

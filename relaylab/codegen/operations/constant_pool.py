@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
 from relaylab.codegen.operations.jobs import PackedConstant
 from relaylab.codegen.templates.pack import Packing
-from relaylab.runtime.memory import aligned, give_back
+from relaylab.runtime.memory import aligned, give_back, give_back_files
 from relaylab.runtime.threads import available_processors
 
 ALIGNMENT = 64
 PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped
 PACKERS = min(4, available_processors())
-GIVEN_BACK = 64 << 20  # bytes that are packed before what is free is given back again
+GIVEN_BACK = 16 << 20  # bytes that are packed before what is free is given back again
+SOON = 0.01  # seconds until pages of files are given back while one is packed
 
 
 class ConstantPool:
@@ -56,6 +57,8 @@ class ConstantPool:
                 started.append(threads.submit(self._write, *waiting.pop()))
             written, many = 0, False
             while started:
+                while not wait([started[0]], SOON).done:  # large weights in a file are read all this time
+                    give_back_files()
                 written += started.popleft().result()
                 if written > GIVEN_BACK or (many and not started):
                     written, many = 0, True

@@ -68,9 +68,10 @@ def from_onnx(
     Raises RelayError: unsupported operators (all at once), models that are broken, shapes that do not fit.
     """
     load_onnx()
-    proto, folder = read_model(model)
-    proto = inlined(proto)
-    importer = OnnxImporter(Graph(_options(convert_config)), _versions(proto, opset), folder, freeze_params)
+    given, folder, weights = read_model(model)
+    proto = inlined(given)
+    versions = _versions(proto, opset)
+    importer = OnnxImporter(Graph(_options(convert_config)), versions, folder, freeze_params, weights)
     importer.check_operators(proto.graph)
     known = importer.initializers(proto.graph) | importer.given(proto.graph, values or {})
     inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)
@@ -81,9 +82,9 @@ def from_onnx(
 
 def input_shapes(model: object) -> dict[str, tuple[int | str, ...]]:
     """The shapes of a model's inputs by name, without its initializers; an open dimension is its name."""
-    graph = read_model(model)[0].graph
+    graph = read_model(model).proto.graph
     known = {t.name for t in graph.initializer}
-    sizes = OnnxImporter(Graph({}), {}, None, True)
+    sizes = OnnxImporter(Graph({}), {})
     types = {i.name: sizes.named(i, type_of(i)) for i in graph.input if i.name not in known}
     return {name: tuple(d if isinstance(d, int) else str(d) for d in t.shape) for name, t in types.items()}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,8 +41,15 @@ _CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, Attr
 class OnnxImporter:
     """Imports the nodes of a graph and of the graphs in its nodes' attributes."""
 
-    def __init__(self, graph: Graph, versions: Mapping[str, int], folder: Path | None, frozen: bool):
-        self.g, self.versions, self.folder, self.frozen = graph, versions, folder, frozen
+    def __init__(
+        self,
+        graph: Graph,
+        versions: Mapping[str, int],
+        folder: Path | None = None,
+        frozen: bool = True,
+        weights: Mapping[str, memoryview] = MappingProxyType({}),
+    ):
+        self.g, self.versions, self.folder, self.frozen, self.weights = graph, versions, folder, frozen, weights
         self.depth = 0
         self.untaken: list[tuple[str, str, int, str]] = []
         """Operators without converter in branches that may never be taken."""
@@ -82,10 +90,12 @@ class OnnxImporter:
     def initializers(self, proto: GraphProto) -> dict[str, Expr]:
         """Constants (or parameters) for the tensors that the graph carries."""
         read = _readers(proto) if any(t.data_type in FEW_BITS for t in proto.initializer) else {}
+        weights = {} if self.depth else self.weights  # they are those of the model's own graph
         known = {}
         for t in proto.initializer:
             small = t.data_type in FEW_BITS and read.get(t.name, {""}) <= _UNPACKS
-            values = (few_bits if small else array_of)(t, f"the initializer `{t.name}`", self.folder)
+            what = f"the initializer `{t.name}`"
+            values = (few_bits if small else array_of)(t, what, self.folder, weights.get(t.name))
             known[t.name] = self._initial(t.name, values)
         return known | {
             t.values.name: self._initial(t.values.name, dense(t, self.folder)) for t in proto.sparse_initializer

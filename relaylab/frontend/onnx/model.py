@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
+from relaylab.frontend.onnx.stored import merge_all_but_weights
 from relaylab.ir import AnyDim, TensorType
 from relaylab.runtime.memory import is_addressable, map_file
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
@@ -30,7 +31,7 @@ FEW_BITS = {21: (4, False), 22: (4, True), 25: (2, False), 26: (2, True)}
 """Bits and sign of the integers that are smaller than a byte, by the number of their type: UINT4, INT4, UINT2, INT2."""
 
 MAPPED = 1 << 20
-"""From how many bytes on a tensor in a file of its own is not read but mapped."""
+"""From how many bytes on a file, or a tensor in a file of its own, is not read but mapped."""
 
 _UNREAD = ("doc_string", "metadata_props")
 """Texts that nothing here reads."""
@@ -53,33 +54,57 @@ def load_onnx() -> ModuleType:
     return onnx
 
 
-def read_model(model: object) -> tuple[ModelProto, Path | None]:
-    """A ModelProto from one, from its bytes or from a path; and the folder in which external data may lie. What this
-    gave is taken too.
+class SourceModel(NamedTuple):
+    """A model that was read, the folder in which external data may lie, and weights that the proto lacks: by the names
+    of the initializers of its graph, where they lie in the file (or in the bytes that were given).
     """
-    if isinstance(model, tuple) and len(model) == 2 and _is_model(model[0]):
-        return cast("tuple[ModelProto, Path | None]", model)
+
+    proto: ModelProto
+    folder: Path | None = None
+    weights: Mapping[str, memoryview] = MappingProxyType({})
+
+
+def read_model(model: object) -> SourceModel:
+    """A model from a ModelProto, from its bytes or from a path. What this gave is taken too."""
+    if isinstance(model, SourceModel):
+        return model
     if _is_model(model):
-        return cast("ModelProto", model), None
+        proto = cast("ModelProto", model)
+        _check_texts(proto, "the model")
+        return SourceModel(proto)
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return _checked(_parse(bytes(model), "the bytes"), "the bytes"), None
+        return _parsed(memoryview(bytes(model)), "the bytes", None)  # others may be written to
     if not isinstance(model, (str, Path)):
         raise RelayTypeError(
             f"from_onnx takes a ModelProto, bytes or a path, not {kind_of(model)}", code="import.model"
         )
     path = Path(model)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = memoryview(_content(file, 0, size) if size >= MAPPED else file.read())
+        folder = path.resolve().parent
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise RelayValueError(f"cannot read {path}: {why}", code="import.unreadable") from None
-    proto = _parse(data, str(path))
-    del data  # the proto has its own copy of the weights
-    return _checked(proto, str(path)), path.resolve().parent
+    return _parsed(data, str(path), folder)
 
 
 def _is_model(value: object) -> bool:
     return hasattr(value, "graph") and hasattr(value, "opset_import")
+
+
+def _parsed(data: memoryview, what: str, folder: Path | None) -> SourceModel:
+    """The model in some bytes, if it has a graph and its texts can be read."""
+    found = load_onnx().ModelProto()
+    try:
+        weights = merge_all_but_weights(found, data)
+    except Exception:  # what is no message of protobuf: it says why
+        found, weights = _parse(bytes(data), what), {}
+    if not found.HasField("graph"):
+        raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
+    _check_texts(found, what)
+    return SourceModel(found, folder, weights)
 
 
 def _parse(data: bytes, what: str) -> ModelProto:
@@ -88,14 +113,6 @@ def _parse(data: bytes, what: str) -> ModelProto:
         proto.ParseFromString(data)
     except Exception as error:  # google.protobuf.message.DecodeError, whose module moves between releases
         raise RelayValueError(f"{what}: not an ONNX model: {error}", code="import.garbage") from None
-    return proto
-
-
-def _checked(proto: ModelProto, what: str) -> ModelProto:
-    """The model, if it has a graph and its texts can be read."""
-    if not proto.HasField("graph"):
-        raise RelayValueError(f"{what}: not an ONNX model: it has no graph", code="import.garbage")
-    _check_texts(proto, what)
     return proto
 
 
@@ -228,16 +245,20 @@ def _dim(dim: TensorShapeProto.Dimension, what: str) -> int | AnyDim:
     return int(dim.dim_value)
 
 
-def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.ndarray:
-    """The values of a TensorProto; `RelayValueError` if its parts do not fit each other."""
+def array_of(
+    tensor: TensorProto, what: str, folder: Path | None = None, content: memoryview | None = None
+) -> np.ndarray:
+    """The values of a TensorProto, `content` being its raw data if it has it elsewhere; `RelayValueError` if its parts
+    do not fit each other.
+    """
     dims = [int(d) for d in tensor.dims]
     if any(d < 0 for d in dims) or not is_addressable(tuple(dims), "float64"):
         raise RelayValueError(f"{what} has the shape {dims}", code="import.tensor")
     dtype = np.dtype(dtype_of(tensor.data_type, what)).newbyteorder("<")
     if tensor.data_location == 1:
         values = np.frombuffer(_external(tensor, what, folder, math.prod(dims) * dtype.itemsize), dtype)
-    elif tensor.HasField("raw_data"):
-        data = tensor.raw_data  # once: each time it is another copy
+    elif content is not None or tensor.HasField("raw_data"):
+        data = tensor.raw_data if content is None else content  # once: each time it is another copy
         if len(data) != math.prod(dims) * dtype.itemsize:
             raise RelayValueError(f"{what} has {len(data)} bytes for the shape {dims}", code="import.tensor")
         values = np.frombuffer(data, dtype)
@@ -248,7 +269,9 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
     return values.astype(dtype.newbyteorder("="), copy=False).reshape(dims)  # of raw bytes a view, which is read-only
 
 
-def few_bits(tensor: TensorProto, what: str, folder: Path | None = None) -> np.ndarray:
+def few_bits(
+    tensor: TensorProto, what: str, folder: Path | None = None, content: memoryview | None = None
+) -> np.ndarray:
     """The integers of 2 or 4 bits of a TensorProto, as int8."""
     dims, (bits, signed) = [int(d) for d in tensor.dims], FEW_BITS[tensor.data_type]
     if any(d < 0 for d in dims) or not is_addressable(tuple(dims), "int8"):
@@ -257,8 +280,8 @@ def few_bits(tensor: TensorProto, what: str, folder: Path | None = None) -> np.n
     size = -(-count * bits // 8)
     if tensor.data_location == 1:
         data = np.frombuffer(_external(tensor, what, folder, size), "uint8")
-    elif tensor.HasField("raw_data"):
-        data = np.frombuffer(tensor.raw_data, "uint8")
+    elif content is not None or tensor.HasField("raw_data"):
+        data = np.frombuffer(tensor.raw_data if content is None else content, "uint8")
     else:
         data = np.array(tensor.int32_data, "int64").astype("uint8")
     if data.size != size:

@@ -43,7 +43,7 @@ def optimized(model: bytes) -> bytes:
 
 def read(model: object, first: GraphProto, program: SourceProgram) -> Compiled:
     """The kernels of an optimized model (a proto, its bytes or a path) of the program in the graph `first`."""
-    graph = read_model(model)[0].graph
+    graph = read_model(model).proto.graph
     if any(node.domain == LAYOUT for node in graph.node):
         raise RelayValueError(
             "the optimized model has blocked layouts, in which tensors lose their names",

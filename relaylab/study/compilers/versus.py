@@ -160,7 +160,7 @@ def compare_compilers(
         theirs = inductor.read(path, program) if text is None else xla.read(text, program)
         return CompilerComparison(program, ours(found.pipeline, program, named), theirs)
     title, model, shape = _model(what)
-    graph = read_model(model)[0].graph
+    graph = read_model(model).proto.graph
     pipeline = explore(Program(title, *from_onnx(model, shape=shape)), opt_level).pipeline
     program = of_onnx(graph, title, families(pipeline))
     dump = onnxruntime.optimized(model) if str(other) == onnxruntime.NAME else path
