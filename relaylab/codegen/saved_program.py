@@ -1,23 +1,45 @@
-"""Programs as the bytes that `VMExecutable.save` gives: text, and under what options it is compiled again."""
+"""Programs as the bytes that `VMExecutable.save` gives: text, and under what options it is compiled again.
+
+What it was made from comes along in the library, so that nothing is compiled where that fits.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from relaylab.codegen.llvm.cache import Entries
 from relaylab.codegen.operations.records import RECORDS
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.ir.module import IRModule
+from relaylab.support.checked import fitting
 from relaylab.support.errors import RelayValueError
 from relaylab.transform import PassContext
 
 _HEADS = {True: "// open program, compiled with ", False: "// program after the passes, compiled with "}
 
 
-def options_now() -> PassContext:
+@fitting
+class ProgramContext(PassContext):
+    """What a program is compiled in, now and later: options, and the entries of the cache that it takes or makes."""
+
+    def __init__(self, options: PassContext, objects: Entries):
+        super().__init__(options.opt_level, options.required_pass, options.disabled_pass, None, options.config)
+        self.objects = objects
+
+    def __enter__(self) -> ProgramContext:
+        super().__enter__()
+        self.objects.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.objects.__exit__()
+        super().__exit__(*exc)
+
+
+def options_now() -> ProgramContext:
     """The options of the current context, to be entered again: without its instruments."""
-    now = PassContext.current()
-    return PassContext(now.opt_level, now.required_pass, now.disabled_pass, None, now.config)
+    return ProgramContext(PassContext.current(), Entries.current())
 
 
 def saved_text(mod: IRModule, context: PassContext, is_open: bool) -> str:

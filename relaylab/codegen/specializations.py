@@ -30,7 +30,7 @@ from relaylab.codegen.open.batch import BatchForm, form_of
 from relaylab.codegen.open.cut import data_decides
 from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.open.staged import StagedForm
-from relaylab.codegen.saved_program import options_now
+from relaylab.codegen.saved_program import ProgramContext, options_now
 from relaylab.codegen.specialize import Shape, deciding_inputs, input_tensors, is_open, reason_of, sizes_of, specialized
 from relaylab.interp.values import Value
 from relaylab.ir.expr import If
@@ -56,6 +56,8 @@ WRITTEN_OUT = 512
 """How many instructions a run may have whose loops are written out for its shapes: compiling takes long for more."""
 LARGEST_VALUE = 64
 """How many elements an input may have whose values are put in: shapes, axes, limits, conditions."""
+FIRST_SIZE = 8
+"""What sizes are when a form is made and nobody has said any."""
 _REMEMBERED = 1024
 """Of how many sets of shapes without a form is known how long they took."""
 
@@ -105,11 +107,11 @@ def _nested(t: Type | None, outputs: Iterator[NDArray]) -> Value:
 
 @dataclass
 class Specializations:
-    """The forms of one program. `context` is the PassContext that it is compiled in, `limit` how many are kept."""
+    """The forms of one program. `context` is what it is compiled in, `limit` how many are kept."""
 
     mod: IRModule
     target: CpuTarget
-    context: PassContext
+    context: ProgramContext
     limit: int
     forms: OrderedDict[Key, Specialization] = field(default_factory=OrderedDict)
     spent: OrderedDict[Key, list[float]] = field(default_factory=OrderedDict)
@@ -197,6 +199,16 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
+    def prepare(self) -> None:
+        """Make the form for all sizes before a call says some; what has none for these may have one for others."""
+        shapes = [
+            tuple(d if isinstance(d, int) else FIRST_SIZE for d in t.shape) for _, t in input_tensors(self.params)
+        ]
+        with self.lock:
+            closed = self.closed
+            if self._open_form(shapes) is None:
+                self.closed = closed
+
     def _open_form(self, shapes: Sequence[Shape]) -> AnyForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""
         if self.open is None and not self.closed:
@@ -215,7 +227,8 @@ class Specializations:
         """Whether a program whose inputs have known sizes has a form, made now, for those that data decides."""
         if self.open_inputs or self.deciding or not data_decides(self.mod):
             return False
-        return self._open_form([t.concrete_shape for _, t in input_tensors(self.params)]) is not None
+        self.prepare()
+        return self.open is not None
 
     def _for_all_sizes(self, shapes: Sequence[Shape]) -> AnyForm:
         if _has_choices(self.mod):

@@ -13,6 +13,7 @@ from relaylab.codegen.build import parse_target
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.flow.machine import FlowFunctions
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.cache import Entries
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.mapped import unchanged_files
@@ -77,7 +78,7 @@ class VMExecutable:
     @cached_property
     def functions(self) -> FlowFunctions:
         """Functions with control flow, as far as they run natively."""
-        return FlowFunctions(self.program, self.natives, self._target)
+        return FlowFunctions(self.program, self.natives, self._target, self.context.objects)
 
     @cached_property
     def straight(self) -> Straight | None:
@@ -118,8 +119,13 @@ class VMExecutable:
 
     @property
     def lib(self) -> VMLibrary:
-        """What `load_exec` needs besides the code: what the kernels are compiled for."""
-        return VMLibrary(self.target, self.primitive_ops)
+        """What `load_exec` needs besides the code: what the kernels are compiled for, and their machine code."""
+        kernels, forms = self.primitive_ops, self.specializations
+        if forms is not None:
+            forms.prepare()
+        if (forms is None or forms.open is None) and "main" in self.program:
+            self.functions.at(self.program.get_global_var("main"))
+        return VMLibrary(self.target, kernels, objects=self.context.objects.known)
 
     @property
     def mod(self) -> VMLibrary:
@@ -127,7 +133,7 @@ class VMExecutable:
         and `VirtualMachine` runs.
         """
         code, lib = self.save()
-        return VMLibrary(lib.target, lib.kernels, bytes(code))
+        return VMLibrary(lib.target, lib.kernels, bytes(code), lib.objects)
 
     module = mod
 
@@ -139,9 +145,10 @@ class VMExecutable:
     def save(self) -> tuple[bytearray, VMLibrary]:
         """The program as bytes, and its library, which `export_library` writes; `load_exec` takes both.
 
-        The bytes are the optimized module as text, and the options under which its kernels are compiled again when it
-        is loaded (object files that the cache has are taken from there). Of a program with open sizes they are the
-        module before the passes, which run again.
+        The bytes are the optimized module as text, and the options that it was compiled with. Of a program with open
+        sizes they are the module before the passes, which run again. The library has the machine code: nothing is
+        compiled where the program is loaded but forms for shapes that were not compiled here. Code that is of another
+        release of the compiler is compiled anew.
         """
         forms = self.specializations
         text = saved_text(self.program if forms is None else forms.mod, self.context, forms is not None)
@@ -161,7 +168,7 @@ class VMExecutable:
         except UnicodeDecodeError:
             raise RelayValueError("the bytes are no saved program", code="vm.code") from None
         is_open, context = saved_options(text) or (False, nullcontext())
-        with context:
+        with Entries(lib.objects), context:
             if is_open:
                 return compile(IRModule.from_text(text), lib.target)
             return executable_of(InferType()(IRModule.from_text(text)), lib.target)

@@ -20,6 +20,7 @@ from relaylab.codegen.flow.items import refused
 from relaylab.codegen.flow.stretches import RunsInTurn, Stretches, listing
 from relaylab.codegen.flow.values import PlainArguments, Values
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.llvm.cache import Entries
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.interp.values import Value
 from relaylab.ir.expr import Function, GlobalVar
@@ -168,8 +169,8 @@ class FlowFunction:
 class FlowFunctions:
     """The functions of a module that run natively, each made when it is first called."""
 
-    def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], target: CpuTarget):
-        self.mod, self.natives, self.target = mod, natives, target
+    def __init__(self, mod: IRModule, natives: Mapping[Function, NativeFunction], target: CpuTarget, objects: Entries):
+        self.mod, self.natives, self.target, self.objects = mod, natives, target, objects
         self.made: dict[GlobalVar, FlowFunction | str] = {}
         """The functions that were called; of those that the evaluator runs, why."""
 
@@ -177,7 +178,8 @@ class FlowFunctions:
         """A function; None if the evaluator has to run it."""
         if entry not in self.made:
             try:
-                self.made[entry] = FlowFunction(self.mod, entry, self.natives, self.target)
+                with self.objects:
+                    self.made[entry] = FlowFunction(self.mod, entry, self.natives, self.target)
             except RelayError as error:
                 if error.code != "codegen.no-flow":
                     raise

@@ -19,10 +19,13 @@ import hashlib
 import os
 import stat
 import tempfile
+import threading
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 from relaylab.support.errors import RelayError
 
@@ -30,6 +33,8 @@ FORMAT = b"relaylab-object-2\n"
 DEFAULT_LIMIT = 256 << 20
 _SUFFIX, _UNFINISHED = ".o", ".part"
 SPARE = 16  # a cache that has grown too large gives up this part, so that it is not full again at once
+MOST_NOTED = 64 << 20
+"""Bytes that are noted for one program."""
 _SEAL = 32  # bytes of a digest
 _ABANDONED = 3600  # seconds after which an unfinished file belongs to a process that was killed
 
@@ -65,21 +70,75 @@ _room: dict[tuple[Path, int], int] = {}
 """Bytes to store before a directory under a limit, which may have ten thousands of entries, is read again."""
 
 
-class ObjectCache:
-    """Bytes by key in a directory. `get` and `put` never raise for what the file system does."""
+class Entries:
+    """What a program was made from, by key, so that a file can bring it along: entered, it has what default caches of
+    the thread are asked for and are given. It never goes from here to a directory, where other programs would find it.
+    """
 
-    def __init__(self, directory: Path | str | None, limit: int | None = None):
-        self.directory = Path(directory) if directory else None
+    def __init__(self, known: Mapping[str, bytes] = MappingProxyType({})):
+        self.known = dict(known)
+        self.room = MOST_NOTED
+
+    def __enter__(self) -> Entries:
+        _entered.entries.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _entered.entries.pop()
+
+    @staticmethod
+    def current() -> Entries:
+        """Those that are entered, or new ones."""
+        return _entered.entries[-1] if _entered.entries else Entries()
+
+    def note(self, key: str, payload: bytes) -> None:
+        """Keep an entry, if there is room: a program may make forms as long as it runs."""
+        if key not in self.known and len(payload) <= self.room:
+            self.known[key] = payload
+            self.room -= len(payload)
+
+
+class _Entered(threading.local):
+    """Each thread has its own."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entries] = []
+
+
+_entered = _Entered()
+
+
+class ObjectCache:
+    """Bytes by key in a directory. `get` and `put` never raise for what the file system does.
+
+    Entries in `noted` are looked at first, and what is found or stored is noted there.
+    """
+
+    def __init__(self, directory: Path | str | None, limit: int | None = None, noted: Entries | None = None):
+        self.directory, self.noted = Path(directory) if directory else None, noted
         self.limit = limit if limit is not None else _limit_from_environment()
         self._private = False  # known to be
 
     @staticmethod
     def default() -> ObjectCache:
-        """The cache of this user."""
-        return ObjectCache(default_directory())
+        """The cache of this user, with the entries that are entered."""
+        return ObjectCache(default_directory(), noted=_entered.entries[-1] if _entered.entries else None)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what is stored may be found again."""
+        return self.directory is not None or self.noted is not None
 
     def get(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None when there is none or it is damaged."""
+        if self.noted is None:
+            return self._stored(key)
+        found = self.noted.known.get(key)
+        if found is None and (found := self._stored(key)) is not None:
+            self.noted.note(key, found)
+        return found
+
+    def _stored(self, key: str) -> bytes | None:
         if self.directory is None or not self._is_private(self.directory):
             return None
         path = self.directory / (key + _SUFFIX)
@@ -97,6 +156,8 @@ class ObjectCache:
 
     def put(self, key: str, payload: bytes) -> None:
         """Store `payload` under `key`, then keep the cache within its limit."""
+        if self.noted is not None:
+            self.noted.note(key, payload)
         if self.directory is None or len(payload) > self.limit:
             return
         try:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
@@ -47,12 +48,13 @@ class KernelMemo:
         return self.known[whole]
 
     def _from_cache(self, whole: tuple, make: Callable[[], KernelSequence]) -> KernelSequence:
-        if self.cache.directory is None:
+        if not self.cache.keeps:
             return make()
         address = digest("kernels", code_version(), self.target.key, repr(self.options), repr(whole))
         stored = self.cache.get(address)
         if stored is not None:
-            return _decode(stored)
+            with suppress(zlib.error, ValueError, LookupError, TypeError):  # no entry of ours
+                return _decode(stored)
         made = make()
         self.cache.put(address, _encode(made))
         return made
