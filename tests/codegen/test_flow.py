@@ -206,3 +206,23 @@ def test_rows_without_elements_are_evaluated_where_forms_are_for_known_sizes():
         assert (vm.invoke("main", *given).numpy() == np.ones((3, size))).all()
         vm.exe.specializations.open.seconds = 0.0
     assert len(vm.exe.specializations.forms) == 2
+
+
+@pytest.mark.parametrize("size", ["4", "?"])
+@pytest.mark.parametrize("last", ["@main(tanh(%x), subtract(%n, 1))", "add(@main(tanh(%x), subtract(%n, 1)), %x)"])
+def test_main_may_call_itself(size, last):
+    """As a loop or not: what the first turn computed is not what the next ones need."""
+    text = f"""#[version = "0.0.5"]
+    def @main(%x: Tensor[({size}), float32], %n: int32) -> Tensor[({size}), float32] {{
+      if (greater(%n, 0)) {{ {last} }} else {{ exp(%x) }}
+    }}"""
+    vm = machine(text)
+
+    def wanted(x, n):
+        if n == 0:
+            return np.exp(x)
+        return wanted(np.tanh(x), n - 1) + (x if last.startswith("add") else 0)
+
+    x = np.linspace(-1, 1, 4, dtype="float32")
+    for n in (0, 1, 3, 2, 7):
+        np.testing.assert_allclose(vm.invoke("main", x, np.array(n, "int32")).numpy(), wanted(x, n), rtol=1e-5)
