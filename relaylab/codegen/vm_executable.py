@@ -17,6 +17,7 @@ from relaylab.codegen.llvm.cache import Entries
 from relaylab.codegen.native_function import NativeFunction, with_native_code
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.mapped import unchanged_files
+from relaylab.codegen.open.staged import StagedForm
 from relaylab.codegen.operations.schedules import one_program
 from relaylab.codegen.saved_program import options_now, saved_options, saved_text
 from relaylab.codegen.specializations import Specializations
@@ -109,7 +110,7 @@ class VMExecutable:
         """What the functions do, one instruction for each value, as text; then those that run natively, if some do."""
         text = listing(self.program, {f: n.name for f, n in self.natives.items()})
         form = None if self.specializations is None else self.specializations.open
-        native = [form.listing()] if isinstance(form, FlowForm) else []
+        native = [form.listing()] if isinstance(form, (FlowForm, StagedForm)) else []
         return "\n\n".join([text, *native, *self.functions.listings()])
 
     @property

@@ -67,6 +67,8 @@ def test_rows_that_are_found_go_through_a_layer(n):
         np.testing.assert_allclose(got, np.maximum(given[given[:, 0] > 0] @ WEIGHT.T, 0), rtol=1e-4, atol=1e-5)
     form = form_of(vm)
     assert form.found == "found by argwhere" and "found by argwhere" in vm.exe.stats
+    text = form.listing()
+    assert "found_0: Tensor[(found_0, 1), int32] = argwhere(value_" in text and " = OpenForm for found_0" in text
     assert not vm.exe.specializations.forms
 
 

@@ -106,7 +106,7 @@ def _with_named_inputs(mod: IRModule) -> IRModule:
     main = mod["main"]
     if not any(_is_unknown(p.checked_type) for p in main.params):
         return mod
-    params = [Var(p.name_hint, _with_names(p.checked_type)) for p in main.params]
+    params = [Var(p.name_hint, _with_names(p.checked_type, p.name_hint)) for p in main.params]
     body = substitute(main.body, dict(zip(main.params, params)))
     named = FunctionWithFields(main, params=params, body=body, ret_type=None)
     return InferType()(mod.with_functions({**mod.functions, mod.get_global_var("main"): named}))
@@ -153,13 +153,13 @@ def _is_unknown(t: Type | None) -> bool:
     return any(type(d) is AnyDim for d in _dims(t))
 
 
-def _with_names(t: Type) -> Type:
-    """A type with a name for each size that has none."""
+def _with_names(t: Type, name: str) -> Type:
+    """A type with a size called so for each that has no name."""
     if isinstance(t, TupleType):
-        return TupleType([_with_names(f) for f in t.fields])
+        return TupleType([_with_names(f, name) for f in t.fields])
     if not isinstance(t, TensorType):
         return t
-    return TensorType([SizeVar("found") if type(d) is AnyDim else d for d in t.shape], t.dtype)
+    return TensorType([SizeVar(name) if type(d) is AnyDim else d for d in t.shape], t.dtype)
 
 
 # ---- which part computes what

@@ -64,7 +64,9 @@ class StagedForm:
         self.at: dict[Expr, range] = {}
         for p in plan.params:
             self._register(p)
+        self.names: dict[Run, str] = {}
         self.steps = [self._step(step) for step in plan.steps]
+        self.lines = [self._line(step, made.run) for step, made in zip(plan.steps, self.steps)]
         self.results = [k for r in plan.results for k in self._places(r)]
         self.outs = {k for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)
                      for k in range(made.outs.start, made.outs.stop)}  # fmt: skip
@@ -110,14 +112,31 @@ class StagedForm:
         types = [t for _, t in input_tensors(mod["main"].params)]
         if not any(map(is_dynamic, types)):
             native = NativeFunction(Sequential(default_passes())(mod)["main"], self.target)
-            return lambda leaves: flat(native(*leaves))
+            run: Run = lambda leaves: flat(native(*leaves))
+            self.names[run] = native.name
+            return run
         form = form_of(mod, self.target, list(map(self._first, types)), caches=False)
-        return lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
+        run = lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
+        self.names[run] = f"{type(form).__name__} for {', '.join(map(str, form.named))}"
+        return run
 
     def _first(self, t: TensorType) -> Shape:
         """The shape that memory is planned for first."""
         sizes = dict.fromkeys(sizes_in(t.shape), GUESS) | self.known
         return tuple([evaluated(d, sizes) if isinstance(d, SymbolicDim) else int(cast(int, d)) for d in t.shape])
+
+    def _line(self, step: Part | SizeFinding, run: Run) -> str:
+        """A step as a line of text."""
+        typed = lambda v: f"{v.name_hint}: {v.checked_type}"
+        if isinstance(step, Part):
+            given, takes = ", ".join(map(typed, step.gives)), [p.name_hint for p in step.function.params]
+            return f"{given} = {self.names[run]}({', '.join(takes)})"
+        takes = [leaf.name_hint if isinstance(leaf, Var) else "constant" for a in step.takes for leaf in leaves_of(a)]
+        return f"{typed(step.var)} = {op_name(step.call)}({', '.join(takes)})"
+
+    def listing(self) -> str:
+        """The steps as text: parts, what is found between them, and which sizes that says."""
+        return "\n".join(["main, in parts between which sizes are found:", *(f"  {line}" for line in self.lines)])
 
     # ---- running
 
