@@ -33,6 +33,8 @@ export class Canvas extends VirtualPicture {
   touched = false; // someone has moved in it
   marked = false; // what leads to a node, or from it, is
   begun = ""; // the room in which the first look was taken
+  /** @type {[number, number] | null} */
+  room = null; // the one that there is
 
   apply() {
     super.apply();
@@ -57,14 +59,30 @@ export class Canvas extends VirtualPicture {
     this.apply();
   }
 
-  // a first look is another one in another room; who has moved keeps the place
+  // a first look is another one in another room; who has moved keeps the place, and sees the selected node on
   resize() {
     const { width, height } = this.svg.getBoundingClientRect();
+    if (!width) return; // it is not shown
     const other = this.begun && this.begun !== `${width} ${height}`;
-    if (this.touched || !other) return super.resize();
-    if (!this.selected) return this.begin();
+    const seen = this.touched && this.sees(this.selected);
+    this.room = [width, height];
+    if (!this.touched && other && !this.selected) return this.begin();
     super.resize();
-    this.inView(this.selected);
+    if (seen || (!this.touched && other)) this.inView(this.selected);
+  }
+
+  // whether a part of a box was in the room that there was before
+  sees(id) {
+    if (!this.room || !this.byId.has(id)) return false;
+    const [x, y, w, h] = this.byId.get(id).data.box.map((v) => v * this.k);
+    const [width, height] = this.room;
+    return this.x + x < width && this.x + x + w > 0 && this.y + y < height && this.y + y + h > 0;
+  }
+
+  // whether there is less room than another picture had
+  narrower(other) {
+    const { width, height } = this.svg.getBoundingClientRect();
+    return Boolean(other.room) && (width < other.room[0] || height < other.room[1]);
   }
 
   // once someone has moved in the picture, a new stage keeps the place instead of fitting the whole

@@ -53,6 +53,7 @@ export class Stage {
       else {
         canvas.touched = true;
         if (canvas.byId.has(anchor.id)) canvas.keep(anchor, old.k);
+        if (anchor.id === old.selected && old.sees(anchor.id) && canvas.narrower(old)) canvas.inView(anchor.id);
       }
     }
     this.following = false;

@@ -45,12 +45,16 @@ function tree(scene, groups, select) {
     const all = [...root.querySelectorAll("li")].filter((li) => li.offsetParent !== null);
     const at = all.findIndex((li) => li === document.activeElement);
     const current = all[at];
-    const to = { ArrowDown: all[at + 1], ArrowUp: all[at - 1], Home: all[0], End: all.at(-1) }[e.key];
+    const open = current?.getAttribute("aria-expanded"); // null: a leaf
+    const inward = open === "true" ? current.querySelector("li") : null;
+    const outward = open === "true" ? null : current?.parentElement?.closest("li");
+    const steps = { ArrowDown: all[at + 1], ArrowUp: all[at - 1], Home: all[0], End: all.at(-1) };
+    const to = { ...steps, ArrowRight: inward, ArrowLeft: outward }[e.key];
     if (to) (current && (current.tabIndex = -1), (to.tabIndex = 0), to.focus());
     else if ((e.key === "Enter" || e.key === " ") && current) select(current.dataset.id);
-    else if ((e.key === "ArrowLeft" || e.key === "ArrowRight") && current?.hasAttribute("aria-expanded"))
+    else if ((e.key === "ArrowLeft" || e.key === "ArrowRight") && open)
       current.setAttribute("aria-expanded", String(e.key === "ArrowRight"));
-    else return;
+    else if (!/^(Arrow|Home|End)/.test(e.key)) return; // these never leave the tree
     e.preventDefault();
     e.stopPropagation();
   });
