@@ -19,6 +19,7 @@ from relaylab.analysis.cost import costs
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
 from relaylab.ir import Expr, IRModule
+from relaylab.ir.types import is_dynamic
 from relaylab.study.checking import comparable
 from relaylab.study.exploration import explore
 from relaylab.study.measure import RUNS, Interval, figure, interval, library, predicted, race
@@ -131,7 +132,7 @@ class Comparison:
         return {
             "passes": float(sum(i.enabled for i in pipeline.items)),
             "time of the passes": sum(s.seconds for s in pipeline.segments) * 1e3,
-            **end_figures(pipeline.modules[-1]),
+            **_known_figures(pipeline.modules[-1]),
             "numeric error": self._error(pipeline),
         }
 
@@ -208,9 +209,17 @@ def end_figures(mod: IRModule) -> dict[str, float]:
     }
 
 
+def _known_figures(mod: IRModule) -> dict[str, float | None]:
+    """These, without the work and the traffic of a program that leaves sizes open: nobody knows them."""
+    declared = [p.inferred or p.type_annotation for f in mod.functions.values() for p in f.params]
+    known = not any(t is not None and is_dynamic(t) for t in declared)
+    hidden = () if known else ("MACs", "bytes moved")
+    return {name: None if name in hidden else value for name, value in end_figures(mod).items()}
+
+
 def end_quantities(a: IRModule, b: IRModule) -> list[Quantity]:
     """The figures of two programs beside each other."""
-    first, second, units = end_figures(a), end_figures(b), dict(FIGURES)
+    first, second, units = _known_figures(a), _known_figures(b), dict(FIGURES)
     return [Quantity(name, units[name], value, second[name]) for name, value in first.items()]
 
 

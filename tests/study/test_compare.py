@@ -31,6 +31,13 @@ def test_figures_of_both_ends(mod):
     assert "FoldConstant" not in str(found) and "numeric error" in str(found)
 
 
+def test_work_over_open_sizes_is_not_known():
+    x = relay.var("x", shape=(relay.Any(), 64))
+    open_ = relay.IRModule.from_expr(relay.nn.dense(x, relay.var("w", shape=(8, 64))))
+    found = {q.name: (q.a, q.b) for q in study.compare(open_, ["FuseOps"], []).quantities}
+    assert found["MACs"] == found["bytes moved"] == (None, None) and found["operator calls"] == (1, 1)
+
+
 def test_a_wrong_branch_has_an_error(mod):
     @relay.transform.function_pass(opt_level=0)
     def Wrong(func, mod, ctx):
