@@ -211,6 +211,9 @@ def exceeded(quantities: Sequence[Quantity], limits: Sequence[str]) -> list[str]
             ) or f"write for example flops+5%; there are {', '.join(named)}"
             raise RelayValueError(f"`{limit}` is not a limit", code="record.limit", help=help)
         figure = named[found[1].lower()]
-        if figure.a is not None and figure.b is not None and figure.b > figure.a * (1 + float(found[2]) / 100) + 1e-12:
+        if figure.a is None or figure.b is None:
+            said = f"`{limit}` cannot be judged: {figure.name} is not known, since sizes are open"
+            raise RelayValueError(said, code="record.limit", help="tell the sizes, as in net.relay:x=1x64")
+        if figure.b > figure.a * (1 + float(found[2]) / 100) + 1e-12:
             broken.append(f"{figure.name} grew from {figure.a:,.6g} to {figure.b:,.6g}, more than {limit} allows")
     return broken

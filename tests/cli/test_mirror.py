@@ -121,6 +121,7 @@ def test_mistakes_are_messages(run, args, words):
         ("sweep p.relay --measures passes -o rows.svg", "passes give no number"),
         ("explore p.relay -o rows.zip", "cannot tell the format"),
         ("viz scalar.relay --overlay MACs", "once they are typed"),
+        ("diff open.relay open.relay --fail-on macs+5%", "MACs is not known, since sizes are open"),
         ("run p.relay --input x=empty", "it is no array"),
         ("run p.relay --input x=half.npz", "it is no array"),
         ("run adder.relay --json", "which is no array"),
@@ -136,6 +137,7 @@ def test_files_that_cannot_be_read_or_written_are_messages(run, program, tmp_pat
     (tmp_path / "of.rlab").write_bytes(b"\xff\x00")
     (tmp_path / "empty").write_bytes(b"")
     (tmp_path / "half.npz").write_bytes(b"PK\3\4")
+    (tmp_path / "open.relay").write_text(TEXT.replace("(2, 3)", "(?, 3)"))
     (tmp_path / "adder.relay").write_text("fn (%x: int32) { fn (%y: int32) { %x + %y } }")
     (tmp_path / "helpers.py").write_text("def count():\n    raise KeyError(3)\ndef number():\n    return 3\n")
     monkeypatch.setattr("sys.dont_write_bytecode", True)
