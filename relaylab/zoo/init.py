@@ -17,6 +17,7 @@ from relaylab.runtime.memory import aligned_like
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayValueError
 
+PART = 1 << 14  # numbers that are drawn at once: they stay in the caches
 Size = int | AnyDim
 Sizes = Sequence[Size]
 """The size of a tensor along an axis, and those along several: what networks take."""
@@ -79,9 +80,9 @@ class Xavier(Initializer):
     def _init_weight(self, name: str, arr: np.ndarray) -> None:
         scale = math.sqrt(self.magnitude / max(self._factor(name, arr.shape), 1))  # 0 of an empty array
         if self.rnd_type == "uniform":
-            arr[:] = np.random.uniform(-scale, scale, size=arr.shape)
+            _draw(arr, lambda shape: np.random.uniform(-scale, scale, size=shape))
         elif self.rnd_type == "gaussian":
-            arr[:] = np.random.normal(0, scale, size=arr.shape)
+            _draw(arr, lambda shape: np.random.normal(0, scale, size=shape))
         else:
             raise RelayValueError(
                 f"unknown distribution {self.rnd_type}", code="zoo.init", help="use uniform or gaussian"
@@ -103,6 +104,17 @@ class Xavier(Initializer):
             raise RelayValueError(
                 f"unknown factor type {self.factor_type}", code="zoo.init", help="use avg, in or out"
             ) from None
+
+
+def _draw(arr: np.ndarray, numbers: Callable[[tuple[int, ...]], np.ndarray]) -> None:
+    """Fill an array in its order, a part at a time: doubles for all of it would be twice as large as itself."""
+    if not arr.flags.c_contiguous:
+        arr[:] = numbers(arr.shape)
+        return
+    flat = arr.reshape(-1)
+    for start in range(0, flat.size, PART):
+        part = flat[start : start + PART]
+        part[:] = numbers(part.shape)
 
 
 class Constant(Initializer):
