@@ -45,6 +45,7 @@ INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved fro
 SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
 LEAST_TURNS = 3  # of a loop for which what it does not change is kept
 ROW_BLOCK = 1024  # the most elements of a row that is kept where the whole is divided among work items
+SHORT = 3  # turns that are no vector if a guard leaves some of them out
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
 Roots = tuple[ScalarExpr, ...]
@@ -320,7 +321,8 @@ class _Builder:
         vector: Axis | None = None
         if not lanes and not self.plain:
             vector = max(axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
-            vector = vector if vector.extent > 3 else None
+            cut = isinstance(node.value, Guard) and vector in self.depends(node.value.condition)
+            vector = vector if vector.extent > (SHORT if cut else 1) else None
         if vector is not None:
             axes.remove(vector)
             axes.append(vector)
