@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
-from relaylab.loop.builder import OutSpec
+from relaylab.loop.builder import Builder, OutSpec
 from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 
@@ -70,7 +69,7 @@ def words_kernel(weights: MemoryView, words: MemoryView, target: CpuTarget) -> K
     """What makes such words, "rows0", of weights "in1" whose bytes of a word do not lie side by side."""
     group = ProgramBuilder("words")
 
-    def word(b: Any, _: OutSpec, i: Sequence[ScalarExpr], w: Callable[..., ScalarExpr]) -> ScalarExpr:
+    def word(b: Builder, _: OutSpec, i: Sequence[ScalarExpr], w: Callable[..., ScalarExpr]) -> ScalarExpr:
         fours = (b.cast(w(i[0], i[1] * WORD + k, i[2]), "int32") for k in range(WORD))
         shifted = [b.shl(b.band(byte, 255), 8 * k) for k, byte in enumerate(fours)]
         return reduce(b.bor, shifted)
