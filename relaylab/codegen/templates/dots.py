@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.kernels.kernel import MemoryView, dense_strides, item_bytes
 from relaylab.codegen.templates.epilogue import Epilogue
-from relaylab.codegen.templates.pack import Packing, WeightMatrix
+from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix
 from relaylab.codegen.templates.problem import Problem, whole_vectors
 from relaylab.codegen.templates.product_family import PRODUCTS, ProductFamily
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
@@ -154,6 +154,8 @@ class Dots(ProductFamily):
         beside = spec.weights.kind == "packed" or spec.weights.kind == "gathered" and spec.weights.k == 1
         if not beside or not spec.dtype.startswith("float"):
             return "anything but floats by packed weights or by columns that lie side by side"
+        if not spec.weights.constant and len(spec.taps) > 1:
+            return "weights that are an input, by more than one tap"
         return "" if inner.x == 1 and inner.count >= lanes else "a reduction that is not a vector long, side by side"
 
     def cycles(self, spec: Problem, target: CpuTarget) -> float:
@@ -185,6 +187,20 @@ class Dots(ProductFamily):
             out.reshape(shape)[..., :inner] = values.reshape(*shape[:3], inner)
 
         return Packing(math.prod(shape), matrix.dtype, write)
+
+    def blocks(self, problem: Problem, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
+        batch, *digits, columns = weights.shape
+        depth = math.prod(digits)
+        column = padded_depth(problem, target.lanes(problem.dtype))
+        strides, zero = (columns * column, column), Const(0, weights.dtype)
+        whole = PackedBlock(
+            (batch, columns, *digits),
+            (*strides, *dense_strides(tuple(digits))),
+            0,
+            lambda w, i: Load(w, (i[0], *i[2:], i[1])),
+        )
+        rest = PackedBlock((batch, columns, column - depth), (*strides, 1), depth, lambda w, i: zero)
+        return [block for block in (whole, rest) if 0 not in block.shape]
 
 
 DOTS = PRODUCTS.declare(Dots())
