@@ -19,7 +19,7 @@ from relaylab.ir.node import set_field
 from relaylab.ir.op import Op, is_call_to
 from relaylab.ir.types import AnyDim, TensorType, Type, is_dynamic
 from relaylab.ir.visit import children, rebuild, substitute, walk
-from relaylab.runtime.ndarray import NDArray, array
+from relaylab.runtime.ndarray import NDArray, kept
 from relaylab.support.errors import RelayValueError
 from relaylab.support.source import AnySpan
 from relaylab.transform.engine.infer_type import InferType
@@ -241,4 +241,4 @@ def module_of(
     used = set(free_vars(body))
     params = [v for v in known if v in used]
     mod = IRModule.from_expr(Function([*inputs, *params], body))
-    return InferType()(DynamicToStatic()(InferType()(mod))), {v.name_hint: array(known[v]) for v in params}
+    return InferType()(DynamicToStatic()(InferType()(mod))), {v.name_hint: kept(known[v]) for v in params}

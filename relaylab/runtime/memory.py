@@ -75,7 +75,8 @@ def _pages(array: np.ndarray) -> mmap.mmap | None:
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    return owner.obj if isinstance(owner, memoryview) and isinstance(owner.obj, mmap.mmap) else None
+    pages = owner.obj if isinstance(owner, memoryview) else None
+    return pages if isinstance(pages, mmap.mmap) and pages in _files else None
 
 
 def check_files(files: Iterable[mmap.mmap]) -> None:

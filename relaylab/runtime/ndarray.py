@@ -16,6 +16,7 @@ from relaylab.runtime.memory import address, aligned_copy, aligned_like, is_alig
 from relaylab.support.checked import checked
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
+from relaylab.support.memory import may_change
 from relaylab.support.table import did_you_mean
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class NDArray:
         """
         if not self._alone:
             return _frozen(self._data.copy())
+        if not self._data.flags.writeable:
+            return self._data
         self._lent = True
         return np.asarray(_Kept(self._data)).view(self._data.dtype)  # the interface has no bfloat16
 
@@ -194,6 +197,16 @@ def array(
     values = as_numpy(source)
     target = np.dtype(_checked_dtype(dtype)) if dtype is not None else values.dtype.newbyteorder("=")
     return NDArray(_own(values, target), alone=True)
+
+
+def kept(values: np.ndarray) -> NDArray:
+    """An array over memory that nobody writes to any more; of a copy of what someone can write to.
+
+    It takes aligned memory of its own before it is written to, or shown to anyone.
+    """
+    if values.flags.c_contiguous and values.dtype.name in DTYPES and not may_change(values):
+        return NDArray(np.asarray(values), alone=True, lent=True)
+    return array(values)
 
 
 def empty(

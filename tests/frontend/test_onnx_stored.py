@@ -18,6 +18,7 @@ from onnx_tools import compare, helper, imported, model, numpy_helper, onnx, run
 from relaylab import relay
 from relaylab.frontend.onnx.model import MAPPED, read_model
 from relaylab.frontend.onnx.stored import LARGE
+from relaylab.runtime import cpu, graph_executor
 from relaylab.ir import Constant, IRModule, structural_equal, walk
 from relaylab.support.errors import RelayError
 
@@ -103,6 +104,32 @@ def test_weights_may_lie_anywhere(shift, tmp_path):
     for executor in ("debug", "graph", "vm"):
         mod = imported(tmp_path / "m.onnx")
         compare(run(mod, {"x": X}, executor), [np.tile(WANTED @ W[0], (1, 8))], 1e-4)
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_parameters_are_where_the_weights_are_until_they_are_written_to(shift, tmp_path):
+    proto = layers(8)
+    proto.producer_name = "x" * shift
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    mod, params = relay.frontend.from_onnx(tmp_path / "m.onnx", freeze_params=False)
+    wanted = np.tile(WANTED @ W[0], (1, 8))
+    assert isinstance(owner(params["w0"].read()), mmap.mmap)
+    compare([np.asarray(relay.build(mod, "llvm", params=params).run(x=X))], [wanted], 1e-4)
+    module = graph_executor.GraphModule(relay.build(mod, "llvm")["default"](cpu(0)))
+    module.set_input(**params)
+    module.run(x=X)
+    compare([module.get_output(0).numpy()], [wanted], 1e-4)
+    for executor in ("debug", "vm"):
+        given = [params.get(p.name_hint, X) for p in mod["main"].params]
+        compare([relay.create_executor(executor, mod, target="llvm").evaluate()(*given).numpy()], [wanted], 1e-4)
+    assert isinstance(owner(params["w0"].read()), mmap.mmap)
+    params["w0"].copyfrom(-W[0])
+    params["b0"].view()[:] = 0
+    wanted = np.tile((-X @ W[0] @ W[1] + B[1]) @ W[0], (1, 8))
+    compare([np.asarray(relay.build(mod, "llvm", params=params).run(x=X))], [wanted], 1e-4)
+    onnx.save(layers(9), tmp_path / "m.onnx")
+    with pytest.raises(RelayError, match="was written over"):
+        relay.build(mod, "llvm", params=params)
 
 
 def rearranged() -> dict[str, bytes]:
