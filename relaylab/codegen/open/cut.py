@@ -84,9 +84,8 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
         calls = [cast(Call, n) for n in walk((body,)) if _finds(n)]
-        new = [
-            SizeFinding(c, Var(f"found_{len(findings) + k}", _with_names(c.checked_type))) for k, c in enumerate(calls)
-        ]
+        names = [f"found_{len(findings) + k}" for k in range(len(calls))]
+        new = [SizeFinding(c, Var(name, _with_names(c.checked_type, name))) for c, name in zip(calls, names)]
         if not new:
             break
         fields = [*children(body), *[a for f in new for a in f.call.args]]
