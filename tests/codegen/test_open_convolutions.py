@@ -70,6 +70,14 @@ def test_sound(layout):
     agree(machine(x, y), *(shape(n) for n in (16, 1, 100, 5000, 7)))
 
 
+@pytest.mark.parametrize(("groups", "ins", "outs"), [(2, 16, 40), (4, 64, 64), (3, 24, 60), (2, 16, 2), (8, 8, 16)])
+def test_groups(groups, ins, outs):
+    x = relay.var("x", shape=(1, ins, H, W))
+    y = relay.nn.conv2d(x, weight(outs, ins // groups, 3, 3), groups=groups, padding=(1, 1), strides=(1, 2))
+    y = relay.nn.relu(relay.nn.bias_add(y, weight(outs)))
+    agree(machine(x, relay.add(y, relay.sigmoid(y))), (1, ins, 5, 40), (1, ins, 1, 1), (1, ins, 9, 333))
+
+
 def test_volumes():
     x = relay.var("x", shape=(1, 3, SizeVar("d"), H, W))
     y = relay.nn.conv3d(x, weight(8, 3, 3, 2, 3), padding=(1, 0, 1), strides=(2, 1, 1))

@@ -5,7 +5,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -61,7 +61,7 @@ class OpenConvolution(Contraction):
         """The spec with the operands where they lie."""
         spec = self.spec
         data, out = permuted(data, self.data_order), permuted(out, self.out_order)
-        return OpenPixels(data, out, spec.kernel, spec.strides, spec.dilation)
+        return replace(spec, data=data, out=out)
 
     def chosen(self, choices: Choices) -> Contraction:
         raise RelayError("a convolution of open images has no choices", code="schedule.illegal")
@@ -76,7 +76,7 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
     axes, out_axes = ConvolutionAxes(attrs.data_layout), ConvolutionAxes(attrs.out_layout or attrs.data_layout)
     plain = axes.plain() and out_axes.plain() and sorted(attrs.kernel_layout) == sorted(f"OI{axes.space}")
     alike = len({data.dtype, weight.dtype, out.dtype}) == 1 and data.dtype in DTYPES
-    if operation.sizes is None or not plain or not alike or attrs.groups > 1 or is_dynamic(weight):
+    if operation.sizes is None or not plain or not alike or is_dynamic(weight):
         return None
     n = len(axes.space)
     if any(spread_padding(tuple(attrs.padding), n)):
@@ -89,5 +89,5 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
     )
     if isinstance(seen.shape[-1], ScalarExpr):
         return None
-    spec = OpenPixels(seen, given, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n))
+    spec = OpenPixels(seen, given, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n), attrs.groups)
     return OpenConvolution(call, spec, axes, out_axes, weight_axes) if supports_open_pixels(spec, target) else None

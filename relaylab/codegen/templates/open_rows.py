@@ -35,7 +35,9 @@ from relaylab.loop.program import SIZES, Body, For, LoopNest, LoopProgram, State
 PLANNED_ROWS = 128  # the plan is the best one for so many
 MOST_ROWS = 2 * MOST_SIZE * MOST_SIZE
 """The extent of operands along the rows: proofs add intervals, which together reach a little farther than the rows."""
-NAMES = (("p", "n", "part"), ("p", "n", "h", "part"), ("p", "n", "d", "h", "part"))
+NAMES = (("g", "p", "n", "part"), ("g", "p", "n", "h", "part"), ("g", "p", "n", "d", "h", "part"))
+FEWEST_CHANNELS = 8
+"""Of a group: fewer leave most of a vector empty."""
 TILES_OF_ITEM = 16
 """The register tiles along a line that one work item has at most."""
 
@@ -57,7 +59,8 @@ class OpenRows:
 
 @dataclass(frozen=True, slots=True)
 class RowsLeft:
-    """Rows along the last axis: how many, of at most how many, from which on; `outer` is where they lie along others.
+    """Rows along the last axis: how many, of at most how many, from which on; `outer` is where they lie along others,
+    and `member` which one of the batch they belong to.
 
     `by_size` says that sizes alone tell how many.
     """
@@ -67,6 +70,7 @@ class RowsLeft:
     outer: tuple[Place, ...] = (0,)
     first: Place = 0
     by_size: bool = True
+    member: Place = 0
 
 
 class OpenTileLoops(TileLoops):
@@ -97,7 +101,7 @@ class OpenTileLoops(TileLoops):
             tile = Axis(self.parts.name("t"), most // height, INDEX, tiles if rows.by_size else None)
             most = height - 1  # rows that whole tiles leave
             at = self.parts.simplify(as_index(rows.first) + done + as_index(tile) * height)
-            site = TileSite(0, (*rows.outer, at), tile, panel, (1, height), columns)
+            site = TileSite(rows.member, (*rows.outer, at), tile, panel, (1, height), columns)
             found.append(For(tile, "serial", self._tile(site), stop=None if rows.by_size else tiles))
             done = done + tiles * height
         return tuple(found)
@@ -142,23 +146,35 @@ class OpenPixels:
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
+    groups: int = 1
 
     @property
     def columns(self) -> int:
-        """The channels of the result."""
-        return self.out.shape[-1]
+        """The channels of the result in a group."""
+        return self.out.shape[-1] // self.groups
+
+    @property
+    def depth(self) -> int:
+        """The channels of the data in a group."""
+        return self.data.shape[-1] // self.groups
+
+    @property
+    def batch(self) -> OutputAxis:
+        """The groups as members of a batch."""
+        return UNIT if self.groups == 1 else OutputAxis(self.groups, self.depth, 0)
 
     def _taps(self, lines: Sequence[int]) -> tuple[Tap, ...]:
         """The reduction axes, with the steps between lines and images: columns and channels go together."""
         *outer, last = zip(self.kernel, self.dilation, (*lines, self.data.strides[-2]))
-        inner = merge_taps([Tap(last[0], last[1] * last[2]), Tap(self.data.shape[-1], 1)])
+        inner = merge_taps([Tap(last[0], last[1] * last[2]), Tap(self.depth, 1)])
         return (*(Tap(k, step * d) for k, d, step in outer if k > 1), *inner)
 
     def planned(self) -> Problem:
         """The convolution of one line of planned length: what is packed, and the tiles, follow from it."""
         row = OutputAxis(PLANNED_ROWS, self.data.strides[-2] * self.strides[-1], self.columns, 0, (PLANNED_ROWS,))
         lines = [row.x * PLANNED_ROWS for _ in self.kernel[1:]]
-        return Problem(self.data.dtype, self.data.dtype, UNIT, (UNIT, row), self._taps(lines), self.columns)
+        dtype = self.data.dtype
+        return Problem(dtype, dtype, self.batch, (UNIT, row), self._taps(lines), self.columns, self.columns)
 
     def known(self) -> Problem:
         """The convolution with the steps that sizes say."""
@@ -171,11 +187,12 @@ class OpenPixels:
         return Problem(
             data.dtype,
             out.dtype,
-            UNIT,
+            self.batch,
             tuple(rows),
             self._taps(data.strides[1:-2]),
             self.columns,
-            channels=self.columns,
+            channel=self.columns,
+            channels=out.shape[-1],
             x_start=data.offset,
             out_start=out.offset,
             out_column=out.strides[-1],
@@ -196,19 +213,22 @@ class OpenPixelLoops(OpenTileLoops):
         parts, (*outer, width) = self.parts, self.spec.out.shape[:-1]
         stretch = self.most * TILES_OF_ITEM
         stretches = (as_index(width) + (stretch - 1)) // stretch
-        item = axis_over(parts.name("item"), parts.simplify(as_index(math.prod(outer) * self.panels) * stretches))
+        whole = (self.spec.groups, self.panels, *outer, cast(int, stretches))
+        item = axis_over(parts.name("item"), parts.simplify(as_index(math.prod(whole))))
         start: list[Statement] = []
-        spot = split_place(item, (self.panels, *outer, cast(int, stretches)))
-        panel, *lines, part = (parts.named(name, x, start) for name, x in zip(NAMES[len(spot) - 3], spot))
+        spot = split_place(item, whole)
+        group, panel, *lines, part = (parts.named(name, x, start) for name, x in zip(NAMES[len(spot) - 4], spot))
         first = parts.named("first", as_index(part) * stretch, start)
         count = parts.named("count", apply("min", as_index(width) - first, as_index(stretch)), start)
-        rows = RowsLeft(as_index(count), stretch, tuple(lines), first, by_size=False)
+        rows = RowsLeft(as_index(count), stretch, tuple(lines), first, False, group)
         return LoopNest(For(item, "serial", (*start, *self.over_rows(rows, panel))))
 
 
 def supports_open_pixels(spec: OpenPixels, target: CpuTarget) -> bool:
     """Whether tiles of registers serve the convolution."""
     problem = spec.planned()
+    if spec.groups > 1 and min(spec.columns, spec.depth) < FEWEST_CHANNELS:
+        return False
     return problem.depth > 0 and problem.columns > 0 and bool(DOTS.declines(problem, target))
 
 
@@ -228,5 +248,6 @@ def open_pixels(spec: OpenPixels, target: CpuTarget, epilogue: Epilogue) -> Kern
 
 
 def pack_open_pixels(spec: OpenPixels, target: CpuTarget, weight: np.ndarray) -> Packing:
-    """The weights [O, I, *kernel] as the kernel reads them."""
-    return TILES.pack(spec.planned(), target, tap_matrix(weight[None]))
+    """The weights [O, I / groups, *kernel] as the kernel reads them."""
+    grouped = weight.reshape(spec.groups, spec.columns, *weight.shape[1:])
+    return TILES.pack(spec.planned(), target, tap_matrix(grouped))
