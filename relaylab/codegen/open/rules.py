@@ -146,5 +146,6 @@ RULES: Mapping[str, Rule] = {
     "nn.pad": _any, "nn.lrn": _any, "nn.prelu": _along_numbers,
     "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,
     "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
+    "searchsorted": lambda call, ins, out: not any(isinstance(d, SymbolicDim) for d in ins[0]),
     "arange": _any, "shape_of": _any, "ndarray_size": _any,
 }  # fmt: skip

@@ -100,9 +100,8 @@ def index_put(
 ) -> Expr:
     values = g.to(values, node.dtype)
     first = indices[0] if indices else None
-    if first is not None and len(indices) == 1 and g.dtype(first) == "bool" and g.value(first) is None:
-        if g.rank(values) and g.dims(values) != (1,):
-            raise node.error("as many values as a computed mask chooses", "import.dynamic", "torch.where keeps shapes")
+    by_mask = first is not None and len(indices) == 1 and g.dtype(first) == "bool" and g.value(first) is None
+    if first is not None and by_mask and (not g.rank(values) or g.dims(values) == (1,)):
         mask = op.expand_dims(first, g.rank(first), g.rank(x) - g.rank(first)) if g.rank(x) > g.rank(first) else first
         return op.where(mask, op.add(x, values) if accumulate else values, x)
     x, given, axes = _plain(g, node, x, indices)
