@@ -89,6 +89,10 @@ def is_there(name: str) -> bool:
     return True
 
 
+def test_names_that_are_not_there_are_found() -> None:
+    assert is_there("relaylab.ir.visit.walk") and is_there("study.sweep") and not is_there("study.nothing")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_names_and_files_of_a_page_are_there(page: Path) -> None:
