@@ -9,6 +9,7 @@ import pytest
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 pytestmark = pytest.mark.slow
@@ -25,6 +26,7 @@ SHARED = {
 }
 
 
+@cache
 def defined() -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):

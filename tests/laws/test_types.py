@@ -53,11 +53,6 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def is_any(annotation: ast.expr | None) -> bool:
     """`Any`, or a union with it; `dict[str, Any]` says something."""
     if isinstance(annotation, ast.BinOp):
@@ -67,7 +62,7 @@ def is_any(annotation: ast.expr | None) -> bool:
 
 def anys(path: Path) -> int:
     count = 0
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             a = node.args
             given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x is not None)]
