@@ -135,6 +135,25 @@ def test_sparse_reshape_with_known_shapes_is_native(old, new, dtype, count):
             run("vm", given, at)
 
 
+@pytest.mark.parametrize("n", [100, 104, 128, 400, 402])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("known", [False, True])
+def test_a_short_time_transform_is_that_of_numpy(n, dtype, known):
+    rng = np.random.default_rng(n)
+    data, window = rng.standard_normal((2, 3 * n + 7)).astype(dtype), rng.uniform(0, 1, n).astype(dtype)
+    hop = n // 3
+    frames = np.lib.stride_tricks.sliding_window_view(data, n, axis=1)[:, ::hop] * window
+    want = np.fft.rfft(frames.astype("float64")).transpose(0, 2, 1)
+    of = lambda x, w: relay.stft(x, n, hop, n, w, False, True)
+    if known:
+        (found,) = run("graph", lambda x: of(x, relay.const(window)), data)
+    else:
+        (found,) = run("graph", of, data, window)
+    scale = np.abs(want).max()
+    close = 3e-6 if dtype == "float32" else 1e-14
+    np.testing.assert_allclose(found, np.stack([want.real, want.imag], axis=-1), rtol=0, atol=close * scale)
+
+
 def test_sparse_fill_empty_rows_marks_empty_rows_with_one():
     rows, values = np.array([[0, 1], [0, 3], [2, 0]], "int64"), np.array([1, 2, 3], "float32")
     build = lambda at, v, n, d: relay.sparse_fill_empty_rows(at, v, n, d).astuple()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
 
 LEAST_SIDE = 4  # of matrices whose product is worth bringing their letters into order
+FOLDED = 100  # the shortest frame of which elements are added before products
 MOST_TURNS = 1 << 22  # of the matrix of a transform: with more, each is computed where it is used
 
 
@@ -195,7 +197,9 @@ class stft(Opaque):
         return TensorType((data.shape[0], self._frequencies, frames, 2), data.dtype)
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        """Frames times a matrix of cosines and sines, a product as others are; None where that is too large."""
+        """Frames times a matrix of cosines and sines, a product as others are; None where that is too large. Of a frame
+        that four divides a quarter of the products: elements with the same cosines are added before.
+        """
         data, given, out = types
         width, rows = self.win_length, 2 * self._frequencies
         if data.dtype not in ("float32", "float64") or data.is_dynamic or given.is_dynamic or width * rows > MOST_TURNS:
@@ -205,16 +209,62 @@ class stft(Opaque):
         read = (frames - 1) * hop + width  # a frame may be less than what has to be there for it
         cut = call_operator("strided_slice", inputs[0], begin=(0, 0), end=(batch, read), strides=(1, 1))
         cut = call_operator("sliding_window", cut, axis=1, window_shape=(width,), strides=(hop,))
-        if isinstance(inputs[1], Constant):
+        folds = self.onesided and width % 4 == 0 and width == self.n_fft >= FOLDED
+        if isinstance(inputs[1], Constant) and folds:
+            cut = call_operator("multiply", cut, Constant(inputs[1].data.numpy()[:width].astype(data.dtype)))
+        elif isinstance(inputs[1], Constant):
             table = table * inputs[1].data.numpy()[:width]
         else:
             window = call_operator("cast", inputs[1], dtype=data.dtype)
             window = call_operator("strided_slice", window, begin=(0,), end=(width,), strides=(1,))
             cut = call_operator("multiply", cut, window)
         flat = call_operator("reshape", cut, newshape=(batch * frames, width))
+        if folds:
+            return self._quarters(flat, batch, frames, data.dtype)
         found = call_operator("nn.dense", flat, Constant(table.reshape(rows, width).astype(data.dtype)))
         found = call_operator("reshape", found, newshape=(batch, frames, self._frequencies, 2))
         return call_operator("transpose", found, axes=(0, 2, 1, 3))
+
+    def _quarters(self, x: Expr, batch: int, frames: int, dtype: str) -> Expr:
+        """The transform of frames (batch * frames, n): products with four matrices of n / 4 + 1 rows and columns, for
+        cosines and sines of even and of odd frequencies.
+
+        cos and sin of 2 pi k j / n at j, n - j, n / 2 - j and n / 2 + j differ in their signs alone.
+        """
+        rows, n, quarter = batch * frames, self.win_length, self.win_length // 4
+        half = 2 * quarter
+
+        def part(first: int, last: int, back: bool = False) -> Expr:
+            found = call_operator("strided_slice", x, begin=(0, first), end=(rows, last), strides=(1, 1))
+            return call_operator("reverse", found, axis=1) if back else found
+
+        plus, minus = partial(call_operator, "add"), partial(call_operator, "subtract")
+        near = part(1, quarter), part(n - quarter + 1, n, True)
+        far = part(quarter + 1, half, True), part(half + 1, half + quarter)
+        ends, middle = (
+            (part(0, 1), part(half, half + 1)),
+            (part(quarter, quarter + 1), part(n - quarter, n - quarter + 1)),
+        )
+        none = Constant(np.zeros((rows, 1), dtype))
+        even, odd = (tuple(op(*pair) for pair in (near, far)) for op in (plus, minus))
+        folded = [
+            (plus(*ends), plus(*even), plus(*middle)),
+            (minus(*ends), minus(*even), none),
+            (none, minus(*odd), none),
+            (none, plus(*odd), minus(*middle)),
+        ]
+        sums = call_operator(
+            "stack", Tuple([call_operator("concatenate", Tuple(parts), axis=1) for parts in folded]), axis=0
+        )
+        turns = self._turns().swapaxes(0, 1)[:, :, : quarter + 1]  # (2, frequencies, n / 4 + 1)
+        turns = np.pad(turns, ((0, 0), (0, 1), (0, 0))).reshape(2, quarter + 1, 2, quarter + 1).swapaxes(1, 2)
+        matrices = Constant(turns.reshape(4, quarter + 1, quarter + 1).astype(dtype))
+        found = call_operator("nn.batch_matmul", sums, matrices, transpose_b=True)
+        found = call_operator("reshape", found, newshape=(2, 2, batch, frames, quarter + 1))
+        found = call_operator("transpose", found, axes=(2, 4, 1, 3, 0))
+        found = call_operator("reshape", found, newshape=(batch, half + 2, frames, 2))
+        last = (batch, half + 1, frames, 2)
+        return call_operator("strided_slice", found, begin=(0,) * 4, end=last, strides=(1,) * 4)
 
     def _turns(self) -> np.ndarray:
         """What an element of a frame is multiplied with: (frequencies, 2, width) of float64."""
@@ -269,4 +319,5 @@ class stft(Opaque):
         return [
             sample((2, 20), (8,), n_fft=8, hop_length=2, win_length=8),
             sample((1, 16), (6,), n_fft=8, hop_length=4, win_length=6, normalized=True, onesided=False),
+            sample((2, 230), (110,), n_fft=104, hop_length=50, win_length=104, normalized=True),
         ]
