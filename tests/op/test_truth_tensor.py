@@ -146,7 +146,7 @@ def test_a_short_time_transform_is_that_of_numpy(n, dtype, known):
     want = np.fft.rfft(frames.astype("float64")).transpose(0, 2, 1)
     of = lambda x, w: relay.stft(x, n, hop, n, w, False, True)
     if known:
-        (found,) = run("graph", lambda x: of(x, relay.const(window)), data)
+        (found,) = run("graph", lambda x: of(x, relay.const(window, dtype)), data)
     else:
         (found,) = run("graph", of, data, window)
     scale = np.abs(want).max()
