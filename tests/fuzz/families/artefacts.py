@@ -21,6 +21,7 @@ from fuzz.search import Finding, family
 
 from relaylab import relay, study
 from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.vm import VirtualMachine
 from relaylab.frontend.onnx import from_onnx
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
 from relaylab.runtime.archive import ArchiveReader, write
@@ -56,6 +57,17 @@ def library() -> tuple[bytes, dict[str, bytes], list[np.ndarray]]:
     lib.export_library(path)
     reader = ArchiveReader(path)
     return path.read_bytes(), {n: reader.read(n).tobytes() for n in reader.sections}, [*map(np.array, lib.run(x=X))]
+
+
+@cache
+def program() -> tuple[bytes, dict[str, bytes], list[np.ndarray]]:
+    """A saved program of the virtual machine: its bytes, its sections, what it computes of X."""
+    exe = relay.vm.compile(relay.transform.BindParams({"w": PARAMS["w"], "b": np.ones(4, "float32")})(module()), "llvm")
+    path = folder() / "program.rlab"
+    exe.mod.export_library(path)
+    reader = ArchiveReader(path)
+    outputs = [value.numpy() for value in VirtualMachine(exe).invoke("main", X)]
+    return path.read_bytes(), {n: reader.read(n).tobytes() for n in reader.sections}, outputs
 
 
 @cache
@@ -134,6 +146,16 @@ def resealed(draw: Choices) -> Case:
     return Case("re-sealed library", parts=parts, deep=draw.chance(0.3))
 
 
+def resealed_program(draw: Choices) -> Case:
+    """A saved program with another table of contents, or machine code that is cut, and right digests."""
+    parts = dict(program()[1])
+    if draw.chance(0.7):
+        parts["vm"] = dumped(changed_json(draw, json.loads(parts["vm"])))
+    else:
+        parts["vm-objects"] = parts["vm-objects"][: draw.randrange(len(parts["vm-objects"]))]
+    return Case("re-sealed program", parts=parts)
+
+
 def repacked(draw: Choices) -> Case:
     """A recorded run with other entries, well packed."""
     parts = dict(recording()[1])
@@ -160,6 +182,10 @@ def drawn(draw: Choices) -> Case:
         return Case(kind, changed_bytes(draw, library()[0]))
     if kind == "re-sealed library":
         return resealed(draw)
+    if kind == "program":
+        return Case(kind, changed_bytes(draw, program()[0]))
+    if kind == "re-sealed program":
+        return resealed_program(draw)
     if kind == "run":
         return Case(kind, changed_bytes(draw, recording()[0]), deep=draw.chance(0.3))
     if kind == "repacked run":
@@ -186,6 +212,8 @@ KINDS = (
     "graph",
     "onnx",
     "entry",
+    "program",
+    "re-sealed program",
 )
 
 
@@ -220,6 +248,15 @@ def read_resealed(case: Case) -> None:
     if case.deep:
         lib["default"](cpu(0))  # all memory is made and bound; its code is not run
         graph_executor.GraphModule(lib["default"](cpu(0)))
+
+
+def read_program(case: Case) -> None:
+    path = folder() / "read.rlab"
+    write(path, dict(case.parts)) if case.parts else path.write_bytes(case.data)
+    found = load_module(path)
+    for got, want in zip(VirtualMachine(found).invoke("main", X), program()[2]):
+        if not np.array_equal(got.numpy(), want):
+            raise Finding("a damaged program computes something else", f"{got} instead of {want}")
 
 
 def read_run(case: Case) -> None:
@@ -260,12 +297,16 @@ def read_params(case: Case) -> None:
 
 
 READERS = {
-    "library": read_library, "re-sealed library": read_resealed, "run": read_run, "repacked run": read_run,
-    "graph": read_graph, "entry": read_entry, "params": read_params, "onnx": lambda case: from_onnx(case.data),
+    "library": read_library, "re-sealed library": read_resealed, "program": read_program,
+    "re-sealed program": read_program, "run": read_run, "repacked run": read_run, "graph": read_graph,
+    "entry": read_entry, "params": read_params, "onnx": lambda case: from_onnx(case.data),
 }  # fmt: skip
 
 
-@family("artefacts", "damaged and forged libraries, recorded runs, parameters, graphs, ONNX models, cache entries")
+@family(
+    "artefacts",
+    "damaged and forged libraries, saved programs, recorded runs, parameters, graphs, ONNX models, cache entries",
+)
 class Artefacts:
     def case(self, draw: Choices) -> Case:
         return drawn(draw)
