@@ -20,7 +20,7 @@ from relaylab.transform.layouts.layout_rules import rule_for
 WAIVERS: dict[str, dict[str, str]] = {
     "gradient": {
         "integers or truth values: nothing to differentiate": """
-            all any argmax argmin argsort argwhere bitwise_* fixed_point_multiply invert_permutation isfinite isinf
+            all any argmax argmin argsort *argwhere bitwise_* fixed_point_multiply invert_permutation isfinite isinf
             isnan left_shift right_shift logical_* nn.bit* searchsorted sparse_reshape unique unravel_index
             random.multinomial random.threefry_*""",
         "a step function: zero almost everywhere": "reinterpret",
@@ -48,7 +48,7 @@ WAIVERS: dict[str, dict[str, str]] = {
         "its tensors are no images: matrices, vectors, boxes, numbers": """
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
-            one_hot ones random.* shape_of sparse_* stft vision.* zeros argwhere unique unravel_index invert_permutation
+            one_hot ones random.* shape_of sparse_* stft vision.* zeros *argwhere unique unravel_index invert_permutation
             searchsorted sort argsort trilu matrix_set_diag""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",

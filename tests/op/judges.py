@@ -48,6 +48,14 @@ same("bitwise_and bitwise_or bitwise_xor left_shift right_shift equal not_equal 
 same("acos acosh asin asinh atan atanh", "arccos arccosh arcsin arcsinh arctan arctanh")
 same("bitwise_not floor_mod floor_divide mod trunc_mod where", "invert mod floor_divide fmod fmod where")
 same("fast_exp fast_tanh full_like argwhere", "exp tanh full_like argwhere")
+
+
+@judge("padded_argwhere")
+def padded_argwhere(a: Any, x: np.ndarray) -> Any:
+    found = np.argwhere(x)
+    return np.pad(found, ((0, x.size - len(found)), (0, 0))), np.array([len(found)])
+
+
 JUDGES["erf"] = JUDGES["fast_erf"] = each(math.erf)
 JUDGES["round"] = each(lambda v: float(Decimal(float(v)).quantize(Decimal(1), ROUND_HALF_UP)))
 JUDGES["rsqrt"] = lambda a, x: np.power(x, -0.5)

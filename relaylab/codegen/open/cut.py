@@ -20,12 +20,13 @@ from relaylab.ir.dims import AnyDim, Dim, SizeVar, sizes_in
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op, facets, op_name
+from relaylab.ir.op import Op, facets, is_call_to, op_name
 from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.op.base import Operator
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, Sequential, SimplifyExpr
+from relaylab.transform.engine.build import call
 from relaylab.transform.normal_forms.first_order import first_order
 
 MOST_ROUNDS = 16
@@ -34,11 +35,22 @@ MOST_ROUNDS = 16
 
 @dataclass(eq=False)
 class SizeFinding:
-    """A call that says sizes: its value is `var`, whose sizes have names; its arguments are `takes`."""
+    """A call that says sizes: its value is `var`, whose sizes have names; it is made of `takes`: the arguments, or
+    (`padded`) a tensor that begins with the value, and how many rows of it those are.
+    """
 
     call: Call
     var: Var
     takes: list[Expr] = field(default_factory=list)
+
+    @property
+    def padded(self) -> bool:
+        """Whether a kernel finds it, as far as there is room for."""
+        return is_call_to(self.call, "argwhere")
+
+    def asks(self) -> Sequence[Expr]:
+        """What is computed for it, of what the call takes."""
+        return [call("padded_argwhere", *self.call.args)] if self.padded else self.call.args
 
 
 @dataclass(eq=False)
@@ -88,7 +100,7 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
         new = [SizeFinding(c, Var(name, _with_names(c.checked_type, name))) for c, name in zip(calls, names)]
         if not new:
             break
-        fields = [*children(body), *[a for f in new for a in f.call.args]]
+        fields = [*children(body), *[a for f in new for a in f.asks()]]
         renewed = rewrite(Tuple(fields), lambda now, _: now, memo={f.call: f.var for f in new})
         findings += new
         mod = passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
@@ -121,7 +133,7 @@ def _connect(main: Function, findings: Sequence[SizeFinding]) -> None:
     params, fields = iter(main.params[len(main.params) - len(findings) :]), iter(children(main.body)[1:])
     for finding in findings:
         finding.var = next(params)
-        finding.takes = [next(fields) for _ in finding.call.args]
+        finding.takes = [next(fields) for _ in finding.asks()]
 
 
 def _finds(node: Expr) -> bool:

@@ -164,6 +164,8 @@ class StagedForm:
 
 def _finding(step: SizeFinding) -> Run:
     """What is found, as the operator's semantics say it; None where they refuse: the virtual machine says where."""
+    if step.padded:
+        return lambda leaves: [leaves[0][: leaves[1][0]]]
     reference, types = evaluation(step.call), [a.checked_type for a in step.takes]
     is_plain = not any(isinstance(t, TupleType) for t in types)
 

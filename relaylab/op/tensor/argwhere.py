@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relaylab.ir.expr import Expr, TupleWrapper
-from relaylab.ir.types import AnyDim, TensorType, TupleType, Type
+from relaylab.ir.types import AnyDim, IntImm, TensorType, TupleType, Type
 from relaylab.loop.expr import Tensor
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import SortedRow
+from relaylab.op.shapes import product
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
@@ -52,6 +53,45 @@ class argwhere(Opaque):
             sample(TensorType((6,), "int32")),
             sample(TensorType((2, 2, 2), "bool")),
         ]
+
+
+@op("padded_argwhere", level=10)
+class padded_argwhere(Opaque):
+    """The coordinates of the elements that are not 0, in row-major order, and how many there are: as argwhere, but as
+    many rows as there are elements; those behind the number are 0. What a size that data decides is taken from.
+    """
+
+    yields = "a tuple: coordinates (number of elements, rank of condition) and their number (1,), both int32"
+    source = "jax.numpy.argwhere with size"
+
+    condition: Input = arg("the tensor that is searched")
+
+    def result_type(self, s: TypeSolver, condition: TensorType) -> Type | None:
+        places = TensorType((product(condition.shape), IntImm(len(condition.shape))), "int32")
+        return TupleType([places, TensorType((1,), "int32")])
+
+    def reference(self, condition: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = argwhere.definition().reference(condition)
+        places = np.zeros((condition.size, condition.ndim), "int32")
+        places[: len(found)] = found
+        return places, np.array([len(found)], "int32")
+
+    def procedure(self, p: Procedure, places: Tensor, number: Tensor, condition: Tensor) -> None:
+        """One pass in order."""
+        b, zero = p.b, p.b.const(0, condition.dtype)
+        p.each(places, lambda *_: b.const(0, "int32"))
+        with p.parallel(1):
+            found = p.let(0)
+            with p.loops(condition.shape) as at:
+                with p.when(b.ne(condition(*at), zero)):
+                    for axis, k in enumerate(at):
+                        p.store(places, (found, axis), b.cast(k, "int32"))
+                    p.add(found, 1)
+            p.store(number, 0, b.cast(found, "int32"))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        return argwhere.definition.samples()
 
 
 @op("unique", level=3, attrs_key="Unique", meta_attrs=True)
