@@ -154,6 +154,24 @@ def test_a_short_time_transform_is_that_of_numpy(n, dtype, known):
     np.testing.assert_allclose(found, np.stack([want.real, want.imag], axis=-1), rtol=0, atol=close * scale)
 
 
+@pytest.mark.parametrize("lanes", [2, 7, 8, 33, 64, 65])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_running_sums_of_lines_side_by_side(lanes, dtype, exclusive, name):
+    data = np.random.default_rng(lanes).integers(-3, 4, (2, 9, lanes)).astype(dtype)
+    if dtype.startswith("float"):
+        data[0, 3, 0], data[1, 2, 1] = np.nan, np.inf
+    wide = "float64" if dtype.startswith("float") else dtype
+    first = np.full_like(data[:, :1], name == "cumprod")
+    with np.errstate(all="ignore"):
+        line = np.concatenate([first, data[:, :-1]], axis=1) if exclusive else data
+        want = getattr(np, name)(line, axis=1, dtype=wide).astype(dtype)
+    for executor in ("debug", "graph"):
+        found = run(executor, lambda x: getattr(relay, name)(x, axis=1, exclusive=exclusive), data)[0]
+        np.testing.assert_array_equal(found, want)
+
+
 def test_sparse_fill_empty_rows_marks_empty_rows_with_one():
     rows, values = np.array([[0, 1], [0, 3], [2, 0]], "int64"), np.array([1, 2, 3], "float32")
     build = lambda at, v, n, d: relay.sparse_fill_empty_rows(at, v, n, d).astuple()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,9 @@ from relaylab.op.tensor.casts import as_dtype
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
+
+
+FEW_LANES = 64  # lines side by side of which all totals are in registers, or those of half
 
 
 def wrapped(b: ElementBuilder, index: Element, extent: int) -> Element:
@@ -243,12 +246,36 @@ class Scan(Opaque):
                     at = (as_index(ravel(each, data.shape)),) if self.axis is None else place_of(each[0], as_index(0))
                     p.set(alone, step(alone, at, each if self.axis is None else at))
                 return
+            if isinstance(lanes, int) and lanes <= FEW_LANES:
+                self._in_registers(p, out, lambda at: b.cast(data(*at), out.dtype), place_of, (count, lanes))
+                return
             totals = p.scratch(lanes, wide)
             with p.loop(lanes, kind="vectorized") as lane:
                 p.store(totals, lane, self.start)
             with p.loop(count) as k, p.loop(lanes, kind="vectorized") as lane:
                 at = place_of(k, lane)
                 p.store(totals, lane, step(p.let(totals(lane)), at, at))
+
+    def _in_registers(
+        self,
+        p: Procedure,
+        out: Tensor,
+        element: Callable[[Sequence[Element]], Element],
+        place_of: Callable[[Element, Element], Sequence[Element]],
+        extents: tuple[int, int],
+    ) -> None:
+        """Few lines side by side: their totals need no memory, which would be waited for."""
+        (count, lanes), b, wide = extents, p.b, "float64" if "float" in out.dtype else out.dtype
+        with p.loop(lanes, kind="vectorized", unroll=max(1, min(4, lanes // 8))) as lane:
+            total = p.let(b.const(self.start, wide))
+            with p.loop(count) as k:
+                at = place_of(k, lane)
+                x = b.cast(element(at), wide)
+                if self.exclusive:
+                    p.store(out, at, b.cast(total, out.dtype))
+                p.add(total, x, "sum" if self.numpy_name == "cumsum" else "prod")
+                if not self.exclusive:
+                    p.store(out, at, b.cast(total, out.dtype))
 
     @classmethod
     def prepare(cls, attrs: dict[str, Any]) -> dict[str, Any]:
