@@ -1,4 +1,7 @@
-"""Which loops a value depends on, and for which of their turns a condition holds."""
+"""Which loops a value depends on, and for which of their turns a condition holds.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 On a CPU with vector registers that is channels last: the innermost loop of a convolution then runs
 over output channels, which lie next to each other in the data (NHWC) and in the weights (HWIO).
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
