@@ -1,7 +1,8 @@
 """Products of bytes as contractions of words: four unsigned bytes of the input, four signed ones of the weights.
 
 A step of the reduction takes a word of four bytes instead of a number: the input's word is broadcast, a lane of the
-weights holds the four of its column, and a lane of the accumulator is an int32 (`dot4` of the loop language). Choices: docs/choices.md, Kernels.
+weights holds the four of its column, and a lane of the accumulator is an int32 (`dot4` of the loop language).
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
