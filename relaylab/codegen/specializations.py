@@ -16,6 +16,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -199,15 +200,14 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
-    def prepare(self) -> None:
-        """Make the form for all sizes before a call says some; what has none for these may have one for others."""
-        shapes = [
-            tuple(d if isinstance(d, int) else FIRST_SIZE for d in t.shape) for _, t in input_tensors(self.params)
-        ]
+    def prepare(self) -> bool:
+        """Whether there is a form for all sizes: one that no call has made is made and let go, its code is noted."""
+        if self.open is not None:
+            return True
+        types = [t for _, t in input_tensors(self.params)]
+        shapes = [tuple(d if isinstance(d, int) else FIRST_SIZE for d in t.shape) for t in types]
         with self.lock:
-            closed = self.closed
-            if self._open_form(shapes) is None:
-                self.closed = closed
+            return copy(self)._open_form(shapes) is not None
 
     def _open_form(self, shapes: Sequence[Shape]) -> AnyForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""

@@ -121,12 +121,16 @@ class VMExecutable:
     @property
     def lib(self) -> VMLibrary:
         """What `load_exec` needs besides the code: what the kernels are compiled for, and their machine code."""
-        kernels, forms = self.primitive_ops, self.specializations
-        if forms is not None:
-            forms.prepare()
-        if (forms is None or forms.open is None) and "main" in self.program:
-            self.functions.at(self.program.get_global_var("main"))
-        return VMLibrary(self.target, kernels, objects=self.context.objects.known)
+        return VMLibrary(self.target, self.primitive_ops, objects=self._noted)
+
+    @cached_property
+    def _noted(self) -> Mapping[str, bytes]:
+        """What it was made from, with what only a call would make: that is made, and the executable stays as it is."""
+        forms = self.specializations
+        if (forms is None or not forms.prepare()) and "main" in self.program:
+            functions = FlowFunctions(self.program, self.natives, self._target, self.context.objects)
+            functions.at(self.program.get_global_var("main"))
+        return self.context.objects.known
 
     @property
     def mod(self) -> VMLibrary:

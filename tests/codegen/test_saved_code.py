@@ -95,9 +95,10 @@ def test_nothing_is_compiled_where_it_is_loaded(name: str, ran: bool, compiled: 
     exe = relay.vm.compile(make(), "llvm")
     if ran:
         VirtualMachine(exe).invoke("main", *args)
+    before = exe.stats, exe.bytecode
     exe.mod.export_library(str(tmp_path / "saved.rlab"))
     pair = exe.save()
-    assert compiled
+    assert compiled and (exe.stats, exe.bytecode) == before
     for load in (lambda: runtime.load_module(str(tmp_path / "saved.rlab")), lambda: VMExecutable.load_exec(*pair)):
         compiled.clear()
         vm = VirtualMachine(load())
