@@ -108,6 +108,7 @@ ROWS: dict[str, BenchmarkRow] = {
         _onnx("bilstm", sequences.bilstm, 1.5),
         _onnx("topk", sequences.topk, 1.0),
         _onnx("loop", sequences.loop, 1.0, True),
+        _onnx("experts", sequences.experts, 1.0, True),
     )
 }
 

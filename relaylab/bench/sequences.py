@@ -86,6 +86,24 @@ def topk(g: OnnxGraph, x: str) -> str:
     return g.call("ScatterND", g.constant(np.zeros((16, 4096), "float32")), at, g.call("Softmax", values, axis=-1))
 
 
+@declared((64, 256))
+def experts(g: OnnxGraph, x: str) -> str:
+    """Eight experts, of which each token takes the best: how many tokens an expert has, data decides (NonZero)."""
+    axis, first = g.constant([1], "int64"), g.constant([0], "int64")
+    shares = g.call("Softmax", g.linear(x, 256, 8), axis=1)
+    best = g.call("ArgMax", shares, axis=1, keepdims=0)
+    total = g.scaled(x, 0.0)
+    for k in range(8):
+        number = g.constant(k, "int64")
+        at = g.call("Squeeze", g.call("NonZero", g.call("Equal", best, number)), first)
+        mine = g.linear(g.call("Gather", x, at, axis=0), 256, 512)
+        mine = g.linear(g.call("Mul", mine, g.call("Sigmoid", mine)), 512, 256)
+        share = g.call("Gather", g.call("Gather", shares, at, axis=0), number, axis=1)
+        mine = g.call("Mul", mine, g.call("Unsqueeze", share, axis))
+        total = g.call("ScatterND", total, g.call("Unsqueeze", at, axis), mine, reduction="add")
+    return total
+
+
 @declared((1, 256))
 def loop(g: OnnxGraph, x: str) -> str:
     """Twenty steps of a loop, of which each takes one of two ways by what it has found: Loop and If."""

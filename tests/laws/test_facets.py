@@ -48,8 +48,8 @@ WAIVERS: dict[str, dict[str, str]] = {
         "its tensors are no images: matrices, vectors, boxes, numbers": """
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
-            one_hot ones random.* shape_of sparse_* stft vision.* zeros *argwhere unique unravel_index invert_permutation
-            searchsorted sort argsort trilu matrix_set_diag""",
+            one_hot ones random.* shape_of sparse_* stft vision.* zeros *argwhere unique unravel_index
+            invert_permutation searchsorted sort argsort trilu matrix_set_diag""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",
         "it stands for a decision of the compiler, made after layouts were chosen": """
