@@ -1,6 +1,8 @@
 """Programs as the bytes that `VMExecutable.save` gives: text, and under what options it is compiled again.
 
 What it was made from comes along in the library, so that nothing is compiled where that fits.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Machine code lies in the file as entries of the compiler's cache, each under what it follows from (the text of the
 kernel, the processor, the compiler): where something is another, nothing is found, and it is compiled anew.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Programs whose weights lie in files that may be written over."""
+"""Programs whose weights lie in files that may be written over.
+
+Choices: docs/choices.md, Importing.
+"""
 
 from __future__ import annotations
 

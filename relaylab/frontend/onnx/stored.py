@@ -3,6 +3,8 @@
 A message of protobuf is fields one after another, each with its number and its length
 (protobuf.dev/programming-guides/encoding): the bytes of `raw_data` are found without parsing them, and parsing the
 fields before and after them gives the same message without it.
+
+Choices: docs/choices.md, Importing.
 """
 
 from __future__ import annotations
