@@ -124,9 +124,8 @@ class pad(Padded):
 
 def reflect(b: ElementBuilder, k: Element, extent: int, repeat_edge: int = 0) -> Element:
     """Index `k` mirrored at both ends of an axis; `repeat_edge` 1 repeats the edge elements (numpy's "symmetric")."""
-    period: Any = 2 * extent
-    if not repeat_edge:
-        period = max(period - 2, 1) if isinstance(extent, int) else b.max(period - 2, 1)
+    period = 2 * extent - (0 if repeat_edge else 2)
+    period = max(period, 1) if isinstance(period, int) else b.max(period, 1)
     inside = b.floormod(k, period)
     return b.select(inside < extent, inside, (period - repeat_edge) - inside)
 

@@ -9,11 +9,11 @@ Choices: docs/choices.md, Numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from relaylab.op.helpers import ElementBuilder
+from relaylab.op.helpers import Element, ElementBuilder, Scalar
 
 MODES = (
     "half_pixel",
@@ -61,13 +61,13 @@ class Expressions:
     def __init__(self, b: ElementBuilder):
         self.b, self.floor, self.ceil = b, b.floor, b.ceil
 
-    def pick(self, condition: Any, then: Any, otherwise: Any) -> Any:
+    def pick(self, condition: bool | Element, then: Scalar, otherwise: Scalar) -> Scalar:
         """`then` where the condition holds, else `otherwise`; decided now where that can be known now."""
         if isinstance(condition, bool):
             return then if condition else otherwise
         return self.b.select(condition, then, otherwise)
 
-    def real(self, extent: Any) -> Any:
+    def real(self, extent: int | Element) -> Scalar:
         """An extent that may be a size, for divisions."""
         return extent if isinstance(extent, int) else self.b.cast(extent, "float64")
 
@@ -95,7 +95,7 @@ class Sampling:
 
     def position(self, m: Maths, x: Any, extent: int, target: int, roi: tuple[float, float] = (0.0, 1.0)) -> Any:
         """Where output position `x` (a float64 of 0 .. target-1) lies among `extent` inputs."""
-        extent, target = m.real(extent), m.real(target)
+        extent, target = cast(int, m.real(extent)), cast(int, m.real(target))
         scale = extent / target
         match self.mode:
             case "align_corners":
