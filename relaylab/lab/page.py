@@ -19,7 +19,7 @@ from relaylab.viz.write.svg import FONT, MONO, escape
 STATIC = Path(__file__).parent / "static"
 STYLES = ("frame", "rail", "stage", "tabs", "panel", "kernel", "picture", "room", "words", "live", "slides")
 """Sheets of the explorer, in the order in which later rules win."""
-LIMIT = 190_000
+LIMIT = 192_000
 """Bytes of script and style that the explorer may have in all."""
 TAGS = {"en": "en", "zh": "zh-CN"}
 """How HTML calls languages."""
