@@ -235,3 +235,12 @@ def test_inputs_whose_sizes_have_no_names_have_a_form_too():
     for size in ((3, 3), (9, 40)):
         agree(vm, RNG.standard_normal((1, 3, *size)).astype("float32"), atol=1e-5)
     form_of(vm)
+
+
+@pytest.mark.parametrize(("dims", "shape"), [((300, 300), (300, 300)), ((SizeVar("n"), 4), (50, 4))])
+def test_large_and_open_conditions_are_searched_without_room_for_all(dims, shape):
+    x = relay.var("x", shape=dims)
+    places = relay.cast(relay.argwhere(relay.greater(x, relay.const(2.0))), "float32")
+    vm = machine([x], relay.exp(places / relay.const(400.0)))
+    agree(vm, RNG.standard_normal(shape).astype("float32"))
+    assert all(len(step.ins) == 1 for step in form_of(vm).steps)  # the condition, and no number of places

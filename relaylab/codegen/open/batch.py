@@ -17,7 +17,7 @@ from relaylab.analysis.examples import open_batch
 from relaylab.codegen.build import build
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.open_sizes import InputSizes
-from relaylab.codegen.open.convolutions import CONVOLUTIONS
+from relaylab.codegen.open.convolutions import CONVOLUTIONS, TRANSPOSED
 from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.specialize import Shape, input_tensors, specialized
 from relaylab.ir.module import IRModule
@@ -86,7 +86,7 @@ def form_of(mod: IRModule, target: CpuTarget, first: Sequence[Shape], caches: bo
 
     Images of known size go one by one through the network of one, whose convolutions are faster.
     """
-    has_images = any(is_call_to(node, *CONVOLUTIONS) for node in walk((mod["main"].body,)))
+    has_images = any(is_call_to(node, *CONVOLUTIONS, *TRANSPOSED) for node in walk((mod["main"].body,)))
     by_examples = BatchForm.of(mod, target) if has_images else None
     if by_examples is not None:
         return by_examples

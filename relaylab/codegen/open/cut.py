@@ -8,6 +8,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -21,7 +22,7 @@ from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields,
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, is_call_to, op_name
-from relaylab.ir.types import TensorType, TupleType, Type
+from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.op.base import Operator
 from relaylab.support.errors import RelayError, RelayTypeError
@@ -29,8 +30,11 @@ from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferTyp
 from relaylab.transform.engine.build import call
 from relaylab.transform.normal_forms.first_order import first_order
 
+GRAPH = (Call, Constant, Op, Tuple, TupleGetItem, Var)
 MOST_ROUNDS = 16
 """How often what is found may lead to what is found next: types are inferred anew for each."""
+MOST_SEARCHED = 1 << 16
+"""How many elements a kernel searches: it has room for as many places."""
 
 
 @dataclass(eq=False)
@@ -46,7 +50,10 @@ class SizeFinding:
     @property
     def padded(self) -> bool:
         """Whether a kernel finds it, as far as there is room for."""
-        return is_call_to(self.call, "argwhere")
+        if not is_call_to(self.call, "argwhere"):
+            return False
+        searched = self.call.args[0].checked_type
+        return not is_dynamic(searched) and math.prod(cast("tuple[int, ...]", _dims(searched))) <= MOST_SEARCHED
 
     def asks(self) -> Sequence[Expr]:
         """What is computed for it, of what the call takes."""
@@ -105,9 +112,11 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
         findings += new
         mod = passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
     for node in walk((mod["main"].body,)):
+        what = op_name(node) or type(node).__name__
         if _is_unknown(node.inferred):
-            what = op_name(node) or "a call"
             raise RelayTypeError(f"`{what}` gives the unknown shape {node.inferred}", code="codegen.open-operator")
+        if not isinstance(node, GRAPH) or (isinstance(node, Call) and not isinstance(node.op, Op)):
+            raise RelayTypeError(f"a program with `{what}` is no graph", code="codegen.open-operator")
     _connect(mod["main"], findings)
     return mod, findings
 
@@ -263,9 +272,12 @@ class _Cutting:
         told = {d for p in params for d in _dims(p.checked_type)}
         new: dict[Var, None] = {}
         for size in sizes_in([d for node in nodes for d in _dims(node.inferred)]):
-            if size not in told:
-                new.setdefault(self.origin[size])
-                told |= {*_dims(self.origin[size].checked_type)}
+            if size in told:
+                continue
+            if size not in self.origin:
+                raise RelayTypeError(f"the size `{size}` does not follow from the inputs", code="codegen.unknown-size")
+            new.setdefault(self.origin[size])
+            told |= {*_dims(self.origin[size].checked_type)}
         return [*new]
 
     def taken(self, root: Expr, stage: int) -> list[Expr]:
