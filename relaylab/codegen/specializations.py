@@ -227,8 +227,8 @@ class Specializations:
         """Whether a program whose inputs have known sizes has a form, made now, for those that data decides."""
         if self.open_inputs or self.deciding or not data_decides(self.mod):
             return False
-        self.prepare()
-        return self.open is not None
+        with self.lock:
+            return self._open_form([t.concrete_shape for _, t in input_tensors(self.params)]) is not None
 
     def _for_all_sizes(self, shapes: Sequence[Shape]) -> AnyForm:
         if _has_choices(self.mod):
