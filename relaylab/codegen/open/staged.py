@@ -5,6 +5,7 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +48,7 @@ class StagedStep:
 
 
 class StagedForm:
-    """One compiled form for all sizes, those that data decides too. Calls from several threads take turns in parts."""
+    """One compiled form for all sizes, those that data decides too. Calls from several threads take turns."""
 
     def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[Shape]):
         """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
@@ -64,13 +65,15 @@ class StagedForm:
         self.at: dict[Expr, range] = {}
         for p in plan.params:
             self._register(p)
+        self.lock = threading.RLock()
         self.names: dict[Run, str] = {}
+        self.borrowed: set[Run] = set()
         self.steps = [self._step(step) for step in plan.steps]
         self.lines = [self._line(step, made.run) for step, made in zip(plan.steps, self.steps)]
         self.results = [k for r in plan.results for k in self._places(r)]
-        self.outs = {k for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)
-                     for k in range(made.outs.start, made.outs.stop)}  # fmt: skip
-        """The registers of what parts give: arrays of their own."""
+        own = [made for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)]
+        self.outs = {k for made in own if made.run not in self.borrowed for k in range(made.outs.start, made.outs.stop)}
+        """The registers of what open parts give: arrays of their own. What known parts give the next run overwrites."""
         names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, SizeFinding))
         found = ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
         self.found = f"found by {found}" if found else ""
@@ -112,8 +115,9 @@ class StagedForm:
         types = [t for _, t in input_tensors(mod["main"].params)]
         if not any(map(is_dynamic, types)):
             native = NativeFunction(Sequential(default_passes())(mod)["main"], self.target)
-            run: Run = lambda leaves: flat(native(*leaves))
+            run: Run = native.in_place
             self.names[run] = native.name
+            self.borrowed.add(run)
             return run
         form = form_of(mod, self.target, list(map(self._first, types)), caches=False)
         run = lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
@@ -146,20 +150,24 @@ class StagedForm:
             return None
         registers = self.registers.copy()
         registers[: len(leaves)] = leaves
-        with np.errstate(all="ignore"):
+        with self.lock, np.errstate(all="ignore"):
             for number, step in enumerate(self.steps, 1):
                 part("step", number, len(self.steps))
                 found = step.run([cast(np.ndarray, registers[k]) for k in step.ins])
                 if found is None:
                     return None
                 registers[step.outs] = found
-        results: dict[int, NDArray] = {}
-        given: list[NDArray] = []
+            return self._given(registers)
+
+    def _given(self, registers: Sequence[np.ndarray | None]) -> list[NDArray]:
+        """The results, each with memory of its own."""
+        given: dict[int, NDArray] = {}
+        results: list[NDArray] = []
         for k in self.results:
             x = cast(np.ndarray, registers[k])
-            given.append(NDArray(x if k in self.outs and k not in results else aligned_copy(x, x.dtype)))
-            results[k] = given[-1]
-        return given
+            results.append(NDArray(x if k in self.outs and k not in given else aligned_copy(x, x.dtype)))
+            given[k] = results[-1]
+        return results
 
 
 def _finding(step: SizeFinding) -> Run:
