@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from relaylab.codegen.open.ranges import with_counted_ranges
-from relaylab.codegen.open.types import PROBES, KnownSizes, numbered
-from relaylab.codegen.specialize import tensors_of
+from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
 from relaylab.interp.sizes import NO_SIZES, with_known_sizes
-from relaylab.ir.dims import AnyDim, Dim, SizeVar, sizes_in
+from relaylab.ir.dims import AnyDim, SizeVar, sizes_in
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
@@ -53,7 +52,7 @@ class SizeFinding:
         if not is_call_to(self.call, "argwhere"):
             return False
         searched = self.call.args[0].checked_type
-        return not is_dynamic(searched) and math.prod(cast("tuple[int, ...]", _dims(searched))) <= MOST_SEARCHED
+        return not is_dynamic(searched) and math.prod(cast("tuple[int, ...]", dims_of(searched))) <= MOST_SEARCHED
 
     def asks(self) -> Sequence[Expr]:
         """What is computed for it, of what the call takes."""
@@ -158,19 +157,15 @@ def _finds(node: Expr) -> bool:
 
 def _unknown_for(record: Operator, types: Sequence[Type], number: int) -> bool:
     """Whether an operator's sizes are unknown though all of its arguments' are this number."""
-    known = dict.fromkeys(sizes_in([d for t in types for d in _dims(t)]), number)
+    known = dict.fromkeys(sizes_in([d for t in types for d in dims_of(t)]), number)
     try:
         return _is_unknown(record.relation(KnownSizes(), *[numbered(t, known) for t in types]))
     except RelayError:
         return False
 
 
-def _dims(t: Type | None) -> list[Dim]:
-    return [d for leaf in tensors_of(t) or () for d in leaf.shape]
-
-
 def _is_unknown(t: Type | None) -> bool:
-    return any(type(d) is AnyDim for d in _dims(t))
+    return any(type(d) is AnyDim for d in dims_of(t))
 
 
 def _with_names(t: Type, name: str) -> Type:
@@ -191,7 +186,7 @@ class _Cutting:
     def __init__(self, main: Function, findings: Sequence[SizeFinding]):
         self.findings: Mapping[Expr, SizeFinding] = {f.var: f for f in findings}
         self.params = main.params[: len(main.params) - len(findings)]
-        self.origin = {d: p for p in reversed(main.params) for d in _dims(p.checked_type)}
+        self.origin = {d: p for p in reversed(main.params) for d in dims_of(p.checked_type)}
         """Where each size is told."""
         self.result = children(main.body)[0]
         order = [*walk((self.result,), self.below)]
@@ -269,15 +264,15 @@ class _Cutting:
 
     def witnesses(self, params: Sequence[Var], nodes: Iterable[Expr]) -> list[Var]:
         """Values whose shapes tell the sizes in the types of these nodes that those of the parameters do not tell."""
-        told = {d for p in params for d in _dims(p.checked_type)}
+        told = {d for p in params for d in dims_of(p.checked_type)}
         new: dict[Var, None] = {}
-        for size in sizes_in([d for node in nodes for d in _dims(node.inferred)]):
+        for size in sizes_in([d for node in nodes for d in dims_of(node.inferred)]):
             if size in told:
                 continue
             if size not in self.origin:
                 raise RelayTypeError(f"the size `{size}` does not follow from the inputs", code="codegen.unknown-size")
             new.setdefault(self.origin[size])
-            told |= {*_dims(self.origin[size].checked_type)}
+            told |= {*dims_of(self.origin[size].checked_type)}
         return [*new]
 
     def taken(self, root: Expr, stage: int) -> list[Expr]:

@@ -53,7 +53,7 @@ class _Asked:
     def of(call: Call) -> _Asked:
         """What is asked of the sizes of a call."""
         types, record = tuple(a.checked_type for a in call.args), cast(Operator, facets(call))
-        names = sizes_in([d for t in (*types, call.checked_type) for d in _dims(t)])
+        names = sizes_in([d for t in (*types, call.checked_type) for d in dims_of(t)])
         return _Asked(record, types, call.checked_type, tuple(names), {})
 
     @property
@@ -130,10 +130,10 @@ def numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
     return TensorType(dims, cast(TensorType, t).dtype)
 
 
-def _dims(t: Type | None) -> Iterator[Dim]:
+def dims_of(t: Type | None) -> Iterator[Dim]:
     """The dimensions of all tensors in a type."""
     if isinstance(t, TupleType):
         for part in t.fields:
-            yield from _dims(part)
+            yield from dims_of(part)
     elif isinstance(t, TensorType):
         yield from t.shape

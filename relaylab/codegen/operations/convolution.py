@@ -86,25 +86,15 @@ class ConvolutionAxes:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionKernel(Contraction):
-    """A convolution, transposed or not, of any rank, layout, stride, dilation and number of groups.
-
-    `family` computes it; of its `spec` the zeros around the data are not known. `weight_axes` bring the weight's axes
-    into the order that families expect.
+class ChannelsLastContraction(Contraction):
+    """A contraction of images whose template has channels last. `weight_axes` bring the weight's axes into the order
+    that it expects.
     """
 
     call: Call
-    spec: ConvSpec
     data_axes: ConvolutionAxes
     out_axes: ConvolutionAxes
     weight_axes: tuple[int, ...]
-    family: ConvolutionFamily
-    target: CpuTarget
-    transposed: bool = False
-
-    @property
-    def packs(self) -> bool:
-        return self.spec.weight is None
 
     @property
     def data_order(self) -> tuple[int, ...]:
@@ -113,6 +103,23 @@ class ConvolutionKernel(Contraction):
     @property
     def out_order(self) -> tuple[int, ...]:
         return self.out_axes.template
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionKernel(ChannelsLastContraction):
+    """A convolution, transposed or not, of any rank, layout, stride, dilation and number of groups.
+
+    `family` computes it; of its `spec` the zeros around the data are not known.
+    """
+
+    spec: ConvSpec
+    family: ConvolutionFamily
+    target: CpuTarget
+    transposed: bool = False
+
+    @property
+    def packs(self) -> bool:
+        return self.spec.weight is None
 
     def halo(self) -> Halo:
         return self.data_axes.own(self.family.halo(self.spec))
@@ -211,7 +218,7 @@ def _convolution_by(
     if found is None:
         return None
     weight_axes = tuple(attrs.kernel_layout.index(c) for c in (*channels, *axes.space))
-    return ConvolutionKernel(call, spec, axes, out_axes, weight_axes, found, target, transposed)
+    return ConvolutionKernel(call, axes, out_axes, weight_axes, spec, found, target, transposed)
 
 
 def convolution_spec(

@@ -15,7 +15,7 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import permuted
 from relaylab.codegen.network.network import Operation, tensor_type
 from relaylab.codegen.operations.contraction import Contraction
-from relaylab.codegen.operations.convolution import ConvolutionAttrs, ConvolutionAxes
+from relaylab.codegen.operations.convolution import ChannelsLastContraction, ConvolutionAttrs, ConvolutionAxes
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.open_rows import OpenPixels, open_pixels, pack_open_pixels, supports_open_pixels
 from relaylab.codegen.templates.pack import Packing
@@ -27,23 +27,11 @@ from relaylab.support.errors import RelayError
 
 
 @dataclass(frozen=True, slots=True)
-class OpenConvolution(Contraction):
+class OpenConvolution(ChannelsLastContraction):
     """A convolution of open images and constant weights; `spec` has dense operands."""
 
-    call: Call
     spec: OpenPixels
-    data_axes: ConvolutionAxes
-    out_axes: ConvolutionAxes
-    weight_axes: tuple[int, ...]
     packs: bool = True
-
-    @property
-    def data_order(self) -> tuple[int, ...]:
-        return self.data_axes.template
-
-    @property
-    def out_order(self) -> tuple[int, ...]:
-        return self.out_axes.template
 
     def accepts(self, data: MemoryView) -> bool:
         *_, column, channel = permuted(data, self.data_order).strides
@@ -90,4 +78,4 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
     if isinstance(seen.shape[-1], ScalarExpr):
         return None
     spec = OpenPixels(seen, given, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n), attrs.groups)
-    return OpenConvolution(call, spec, axes, out_axes, weight_axes) if supports_open_pixels(spec, target) else None
+    return OpenConvolution(call, axes, out_axes, weight_axes, spec) if supports_open_pixels(spec, target) else None
