@@ -7,7 +7,6 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from relaylab.lab.scrolled import ScheduleTried
-from relaylab.lab.magics import reference
 from relaylab import study
 from relaylab.explorer.questions.passes import rows
 from relaylab.explorer.session import Session
@@ -236,14 +235,6 @@ def test_a_scheduled_kernel_is_shown_with_its_loops_before_and_after_and_its_cod
     assert html.count("<details>") == 3 and "of the roofline" in html and "assembly" in html
 
 
-def test_help_and_reload(cell, ip):
-    assert all(name in cell("%relay_help").out for name in ("%relay_viz", "%%relay", "%relay_bisect"))
-    assert "--collapse" in cell("%relay_help viz").out and "--loop" not in cell("%relay_help %relay_viz").out
-    assert "did you mean `viz`" in cell("%relay_help vis").err
-    assert cell("%reload_ext relaylab").success
-    assert sum(1 for m in ip.Completer.custom_matchers if getattr(m, "relaylab", False)) == 1
-
-
 def test_every_magic_has_help(ip):
     for name in [n for n in ip.magics_manager.magics["line"] if n.startswith("relay")]:
         assert ip.magics_manager.magics["line"][name].__doc__
@@ -437,15 +428,6 @@ def test_a_figure_is_known_by_the_name_that_errors_offer(cell):
         cell('%relay_viz mod --overlay "bytes read" -q').success
         and cell("%relay_viz mod --overlay bytes_read -q").success
     )
-
-
-def test_the_reference_lists_every_magic_with_its_arguments(ip):
-    found = {entry.name: entry for entry in reference()}
-    registered = {n for kind in ("line", "cell") for n in ip.magics_manager.magics[kind] if n.startswith("relay")}
-    assert found.keys() == registered - {"relay_help"}
-    assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
-    assert all(e.example.lstrip("%").split()[0] == e.name for e in found.values())
-    assert ("-p, --passes A,B(…)", "these passes instead of the default ones") in found["relay_bisect"].arguments
 
 
 def test_the_notebooks_parameters_are_bound(cell, ip):

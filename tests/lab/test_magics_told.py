@@ -1,0 +1,20 @@
+"""What the magics say of themselves: on one screen, each alone, as a page of the reference."""
+
+from relaylab.lab.magics import reference
+
+
+def test_help_and_reload(cell, ip):
+    assert all(name in cell("%relay_help").out for name in ("%relay_viz", "%%relay", "%relay_bisect"))
+    assert "--collapse" in cell("%relay_help viz").out and "--loop" not in cell("%relay_help %relay_viz").out
+    assert "did you mean `viz`" in cell("%relay_help vis").err
+    assert cell("%reload_ext relaylab").success
+    assert sum(1 for m in ip.Completer.custom_matchers if getattr(m, "relaylab", False)) == 1
+
+
+def test_the_reference_lists_every_magic_with_its_arguments(ip):
+    found = {entry.name: entry for entry in reference()}
+    registered = {n for kind in ("line", "cell") for n in ip.magics_manager.magics[kind] if n.startswith("relay")}
+    assert found.keys() == registered - {"relay_help"}
+    assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
+    assert all(e.example.lstrip("%").split()[0] == e.name for e in found.values())
+    assert ("-p, --passes A,B(…)", "these passes instead of the default ones") in found["relay_bisect"].arguments
