@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import time
 import tracemalloc
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
 from relaylab.loop.program import LoopProgram
+from relaylab.relay import testing
 from relaylab.support.errors import RelayError
 
 
@@ -107,6 +109,26 @@ def test_a_build_leaves_garbage_collection_as_it_was() -> None:
             assert gc.isenabled() is before
     finally:
         gc.enable()
+
+
+def test_what_a_build_used_goes_without_a_search_for_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Emitters that held methods of their own kept all that they wrote until the collector found them."""
+    mod, params = testing.resnet.get_workload(num_layers=18, image_shape=(3, 32, 32), num_classes=10)
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", "")  # kernels are written each time
+    with relay.transform.PassContext(opt_level=3):
+        relay.build(mod, "llvm", params=params)  # types of ctypes, tables
+        gc.collect()
+        gc.disable()
+        try:
+            lib = relay.build(mod, "llvm", params=params)
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            own = Counter(type(x).__name__ for x in gc.garbage if type(x).__module__.startswith("relaylab"))
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert lib is not None and set(own) <= {"Scope"}  # the outermost is its own parent
 
 
 def test_layers_share_what_their_epilogues_do_not_change() -> None:

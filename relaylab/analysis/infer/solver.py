@@ -79,14 +79,14 @@ class Solver:
 
     def resolve(self, t: Type) -> Type:
         """`t` with everything known filled in."""
+        return renew_type(t, self._known_part) if has_unknowns(t) else t
 
-        def at(part: Type) -> Type | None:
-            known = self.shallow(part)
-            if not has_unknowns(known) or type(known) is IncompleteType:
-                return known
-            return None if known is part else renew_type(known, at)
-
-        return renew_type(t, at) if has_unknowns(t) else t
+    def _known_part(self, part: Type) -> Type | None:
+        """A part of a type with everything known filled in, None if nothing of it is."""
+        known = self.shallow(part)
+        if not has_unknowns(known) or type(known) is IncompleteType:
+            return known
+        return None if known is part else renew_type(known, self._known_part)
 
     def unknowns(self, t: Type) -> list[IncompleteType]:
         """The unknowns left in `t`."""

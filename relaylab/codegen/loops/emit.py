@@ -94,7 +94,7 @@ class Emitter:
             return self.total(found, at)
         done: Done = []
         for way, step in self.steps(root):
-            done.append(way(step, done, at))
+            done.append(way(self, step, done, at))
         return done[-1]
 
     def steps(self, root: ScalarExpr) -> list[tuple[Way, EmissionStep]]:
@@ -111,28 +111,28 @@ class Emitter:
         return self.fused(node) or children(node)
 
     def _way(self, step: EmissionStep) -> Way:
-        """What emits a step."""
+        """What emits a step: no bound method, so that an emitter goes when it is done, without a search for cycles."""
         node = step.node
         match node:
             case Const(value, dtype):
                 x = Ramp(int(value)) if dtype == INDEX else constant(scalars.register_type(dtype), value)
                 return lambda *_: x
             case Size(_, slot):
-                return lambda *_: self.sizes[slot]
+                return lambda emitter, *_: emitter.sizes[slot]
             case Load(tensor) if tensor in self.cells.tensors and tensor.shape[0]:
-                return self._register
+                return Emitter._register
             case Load():
-                return self._streamed_load if place_of(node) in self.streams else self._load
+                return Emitter._streamed_load if place_of(node) in self.streams else Emitter._load
             case Guard():
-                return self._limit if step.limits else self._guard
+                return Emitter._limit if step.limits else Emitter._guard
             case Cast():
-                return self._cast
+                return Emitter._cast
             case Apply():
                 summed = self.axis_sum(node)
                 if summed is not None:
-                    return lambda step, done, at: self.total(summed, at)
-                return self._apply if self.fused(node) is None else self._product
-        return self._known
+                    return lambda emitter, step, done, at: emitter.total(summed, at)
+                return Emitter._apply if self.fused(node) is None else Emitter._product
+        return Emitter._known
 
     def fused(self, node: ScalarExpr) -> tuple[ScalarExpr, ScalarExpr, ScalarExpr] | None:
         """(a, x, y) of dot4(a, x, y), and of a float sum a + x * y if that is to be one instruction."""

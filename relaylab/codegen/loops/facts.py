@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from relaylab.codegen.kernels.kernel import item_bytes
@@ -21,6 +22,7 @@ from relaylab.loop.program import (
     statements,
     values,
 )
+from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.scalar import is_float as is_float_dtype
 
 ALIGN = 64
@@ -164,3 +166,30 @@ def read_after_written(body: Sequence[Statement], uses: dict[Statement, Statemen
         if isinstance(statement, For) and statement.kind == "unrolled":  # its turns follow each other
             late |= uses[statement].loads & uses[statement].stores
     return frozenset(read - late)
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLanes:
+    """How loops are written: by how many lanes of a vector of `vector_bytes`, and which of them are about registers."""
+
+    uses: Mapping[Statement, StatementUses]
+    registers: frozenset[Tensor]
+    vector_bytes: int
+
+    def width(self, loop: For) -> int:
+        """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
+        # Halves are floats in registers.
+        sizes = [item_bytes(compute_dtype(dtype)) for dtype in self.uses[loop].lanes]
+        full = self.vector_bytes // max(sizes, default=4)
+        return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
+
+    def in_registers(self, loop: For) -> bool:
+        """Whether a loop reads or writes buffers in registers."""
+        uses = self.uses[loop]
+        return not self.registers.isdisjoint(uses.loads) or not self.registers.isdisjoint(uses.stores)
+
+    def written_out(self, loop: For) -> int:
+        """The lanes of a loop that is written out; 0 for any other."""
+        width = self.width(loop)
+        straight = loop.axis.extent <= width * loop.unroll or self.in_registers(loop)
+        return width if straight and loop.axis.size is None else 0

@@ -24,7 +24,15 @@ from relaylab.codegen.loops.contexts import (
     turns_of,
 )
 from relaylab.codegen.loops.emit import DUMMY_BYTES, Emitter
-from relaylab.codegen.loops.facts import ALIGN, StatementUses, read_after_written, scratch_layout, uses_of, work
+from relaylab.codegen.loops.facts import (
+    ALIGN,
+    LoopLanes,
+    StatementUses,
+    read_after_written,
+    scratch_layout,
+    uses_of,
+    work,
+)
 from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.matrix_tiles import STATE_BYTES, fits_tiles, write_product
 from relaylab.codegen.loops.moving import MovingPointers
@@ -89,6 +97,7 @@ class _Lowering:
     tiles: bool
     uses: dict[Statement, StatementUses]
     emitter: Emitter = field(init=False)
+    lanes: LoopLanes = field(init=False)
     moving: MovingPointers = field(init=False)
     items: ScalarExpr | int = field(init=False)
     state: Value | None = field(init=False)  # memory for what tiles of bytes are set up by
@@ -109,7 +118,8 @@ class _Lowering:
         self.emitter = Emitter(
             self.f, self.pointers, self.target, dummy, private, shared, aligned, varying, self.tiles, self._sizes()
         )
-        self.moving = MovingPointers(self.emitter, self._in_registers, self._written_out)
+        self.lanes = LoopLanes(self.uses, private, self.target.vector_bytes)
+        self.moving = MovingPointers(self.emitter, self.lanes)
 
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""
@@ -122,11 +132,6 @@ class _Lowering:
     def number(self, value: ScalarExpr | int) -> Index:
         """A number, or what an expression of sizes is in this call."""
         return value if isinstance(value, int) else self.emitter.value(value, VectorContext({}))
-
-    def _in_registers(self, loop: For) -> bool:
-        """Whether a loop reads or writes buffers in registers."""
-        private, uses = self.emitter.cells.tensors, self.uses[loop]
-        return not private.isdisjoint(uses.loads) or not private.isdisjoint(uses.stores)
 
     # ---- loops
 
@@ -210,7 +215,7 @@ class _Lowering:
 
     def _matrix(self, loop: For, group: list[VectorContext]) -> None:
         """A product of bytes: by tiles where the target has them and they hold it."""
-        product = None if self.state is None or self._in_registers(loop) else matrix_product(loop)
+        product = None if self.state is None or self.lanes.in_registers(loop) else matrix_product(loop)
         if product is None or self.state is None or group[0].width > 1 or not fits_tiles(product):
             return self._serial(loop, group)
         write_product(self.emitter, product, group[0], self.state)
@@ -220,7 +225,7 @@ class _Lowering:
         cells = self.emitter.cells
         alone = loop.body[0] if len(loop.body) == 1 and loop.stop is loop.axis.size is None else None
         stop = None if loop.stop is None else self.emitter.value(loop.stop, group[0])
-        if isinstance(alone, Store) and loop.axis.extent > 1 and not self._in_registers(loop):
+        if isinstance(alone, Store) and loop.axis.extent > 1 and not self.lanes.in_registers(loop):
             if self._interleave(loop, alone, group) or self._transpose(loop, alone, group):
                 return
         carried = [(k, local) for local in self.uses[loop].carried for k in range(len(group))]
@@ -323,13 +328,6 @@ class _Lowering:
 
     # ---- vectors
 
-    def width(self, loop: For) -> int:
-        """Lanes of a vectorised loop: a full register of its widest dtype, no more than the extent asks for."""
-        # Halves are floats in registers.
-        sizes = [item_bytes(compute_dtype(dtype)) for dtype in self.uses[loop].lanes]
-        full = self.target.vector_bytes // max(sizes, default=4)
-        return max(2, min(full, 1 << (loop.axis.extent - 1).bit_length()))
-
     def _vector(self, loop: For, group: list[VectorContext]) -> None:
         """A vectorised loop, for every (scalar) context in turn."""
         for at in group:
@@ -341,20 +339,14 @@ class _Lowering:
 
     def _tile(self, loop: For, at: VectorContext) -> bool:
         """Do the rows of a tile at once; False if the loop is none."""
-        return at.width == 1 and write_rows(self.emitter, loop, at, self._written_out)
-
-    def _written_out(self, loop: For) -> int:
-        """The lanes of a loop that is written out; 0 for any other."""
-        width = self.width(loop)
-        straight = loop.axis.extent <= width * loop.unroll or self._in_registers(loop)
-        return width if straight and loop.axis.size is None else 0
+        return at.width == 1 and write_rows(self.emitter, loop, at, self.lanes.written_out)
 
     def _vectors(self, loop: For, at: VectorContext) -> list[Value]:
         """A vectorised loop of static extent, the last vector masked; its partial accumulators."""
-        width, extent = self.width(loop), loop.axis.extent
+        width, extent = self.lanes.width(loop), loop.axis.extent
         step, rows = width * loop.unroll, loop.unroll
         main = extent // step * step
-        if self._in_registers(loop):  # they have no addresses that a loop computes
+        if self.lanes.in_registers(loop):  # they have no addresses that a loop computes
             main, rows = 0, -(-extent // width)
         flat = self.f.loop(0, main, self._several(loop, at, width), self._partial(loop, width, rows), step)
         rest = [self._context(loop, at, k, width, min(width, extent - k)) for k in range(main, extent, width)]
@@ -363,7 +355,7 @@ class _Lowering:
 
     def _vector_range(self, loop: For, low: Index, high: Index, at: VectorContext) -> list[Value]:
         """A vectorised loop between bounds that are known at run time; its partial accumulators."""
-        width, sums = self.width(loop), self.uses[loop].carried
+        width, sums = self.lanes.width(loop), self.uses[loop].carried
         step = width * loop.unroll
         main = self.f.add(low, self.f.mul(self.f.div(self.f.sub(high, low), step), step))
         # A share may be empty, with `low` above `high`: no vector then, and none in the loop of the rest.

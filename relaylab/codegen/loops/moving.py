@@ -9,24 +9,24 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, Value
 from relaylab.codegen.loops.contexts import Ramp, VectorContext
 from relaylab.codegen.loops.emit import Emitter
+from relaylab.codegen.loops.facts import LoopLanes
 from relaylab.codegen.loops.streams import AxisSum, Place, Spot, Stream, moves, streams_of
 from relaylab.loop.program import Define, For, Prefetch, Statement, statements
 
 
 @dataclass(slots=True)
 class MovingPointers:
-    """The streams of a program's loops. `in_registers` and `written_out` tell of loops what lowering knows."""
+    """The streams of a program's loops."""
 
     emitter: Emitter
-    in_registers: Callable[[For], bool]
-    written_out: Callable[[For], int]
+    lanes: LoopLanes
     begun: dict[Spot, Value] = field(default_factory=dict)  # where streams of loops inside begin in this turn
     ended: dict[Spot, tuple[Value, int]] = field(default_factory=dict)  # where they ended, so many elements further
     _own: dict[For, dict[Place, tuple[Stream, AxisSum]]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class MovingPointers:
     def streams(self, loop: For) -> dict[Place, tuple[Stream, AxisSum]]:
         """The streams of a loop around a tile of registers, or over the rows of one in memory; none of other loops."""
         if loop not in self._own:
-            serves = self.in_registers(loop) or all(self._straight(s) for s in loop.body)
+            serves = self.lanes.in_registers(loop) or all(self._straight(s) for s in loop.body)
             found = streams_of(loop, self.emitter.registers, self._straight) if serves and loop.axis.extent > 1 else {}
             self._own[loop] = found
         return self._own[loop]
@@ -101,5 +101,5 @@ class MovingPointers:
     def _straight(self, statement: Statement) -> bool:
         """Is it code without a loop: lanes that are written out, or what is asked for?"""
         if isinstance(statement, For) and statement.kind == "vectorized":
-            return bool(self.written_out(statement))
+            return bool(self.lanes.written_out(statement))
         return isinstance(statement, Prefetch)

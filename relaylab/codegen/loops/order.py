@@ -27,8 +27,8 @@ class EmissionStep(NamedTuple):
     limits: bool = False
 
 
-Way = Callable[[EmissionStep, Done, VectorContext], LaneValue | Mask]
-"""What emits a step."""
+Way = Callable[[Any, EmissionStep, Done, VectorContext], LaneValue | Mask]
+"""What emits a step, for the emitter that is named first."""
 
 
 class _Order:

@@ -132,7 +132,7 @@ def _value(emitter: Emitter, plan: Plan, turn: int, first: int, at: VectorContex
     done: Done = []
     for moving, way, step in plan:
         if moving is None:
-            x = way(step, done, at)
+            x = way(emitter, step, done, at)
         elif isinstance(step.node, Load):
             x = emitter.load(step, moving.at(turn, first), done, at)
         else:
