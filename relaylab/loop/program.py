@@ -160,7 +160,7 @@ class LoopProgram:
         total: ScalarExpr | int = max(numbers, default=0 if self.nests else 1)
         for items in dict.fromkeys(n.items for n in self.nests):
             if not isinstance(items, int):
-                total = items if total in (0, 1) else apply("max", items, total)
+                total = items if total == 0 else apply("max", items, total)
         return total
 
     def __str__(self) -> str:
