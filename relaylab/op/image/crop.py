@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
+from relaylab.loop.expr import ScalarExpr
 from relaylab.op import rules
 from relaylab.op.base import (
     Dtype,
@@ -76,13 +77,15 @@ class crop_and_resize(Injective):
         return TensorType(rules.laid_out(s, layout, whole), self.out_dtype or x.dtype)
 
     def place(
-        self, first: Any, last: Any, k: Any, extent: int, target: int, rounded: Callable[[Any], Any] = np.asarray
+        self, first: Any, last: Any, k: Any, end: Any, target: int, rounded: Callable[[Any], Any] = np.asarray
     ) -> Any:
-        """Where output position `k` lies along an axis; `rounded` step by step, it decides what is outside."""
+        """Where output position `k` lies along an axis whose last position is `end`; `rounded` step by step, it
+        decides what is outside.
+        """
         if target == 1:
-            return (first + last) * (0.5 * (extent - 1))
-        step = (last - first) * float(extent - 1) / float(target - 1)
-        return rounded(first * float(extent - 1)) + rounded(step * k)
+            return (first + last) * (end * 0.5)
+        step = (last - first) * end / float(target - 1)
+        return rounded(first * end) + rounded(step * k)
 
     def reference(self, data: np.ndarray, boxes: np.ndarray, box_indices: np.ndarray) -> np.ndarray:
         layout, plain = parse_layout(self.layout), parse_layout("NCHW")
@@ -90,7 +93,7 @@ class crop_and_resize(Injective):
         out = np.full((len(boxes), x.shape[1], *self.size), self.extrapolation_value)
         at, images = boxes.astype(precision(boxes.dtype.name)), np.clip(box_indices, 0, len(x) - 1)
         rows, columns = (
-            self.place(at[:, [d]], at[:, [d + 2]], np.arange(n, dtype=at.dtype), x.shape[2 + d], n)
+            self.place(at[:, [d]], at[:, [d + 2]], np.arange(n, dtype=at.dtype), x.shape[2 + d] - 1.0, n)
             for d, n in enumerate(self.size)
         )
         for n, row, column in np.ndindex(len(boxes), *self.size):
@@ -119,9 +122,10 @@ class crop_and_resize(Injective):
             extent = whole[letter]
             first, last = (b.cast(boxes(at["N"], k), exactness) for k in (d, d + 2))
             alone = lambda product: b.max(product, float("-inf"))  # a fused multiply-add would not round it
-            place = self.place(first, last, b.cast(at[letter], exactness), extent, int(target), alone)
+            end = b.cast(extent - 1, exactness) if isinstance(extent, ScalarExpr) else extent - 1.0
+            place = self.place(first, last, b.cast(at[letter], exactness), end, int(target), alone)
             place = b.cast(place, "float64")
-            inside += [place >= 0.0, place <= extent - 1.0]
+            inside += [place >= 0.0, place <= (b.cast(end, "float64") if isinstance(end, ScalarExpr) else end)]
             low = b.floor(place + 0.5) if self.method == "nearest_neighbor" else b.floor(place)
             index = b.cast(low, "int64")
             near, far = b.clamp_index(index, extent), b.clamp_index(index + 1, extent)

@@ -8,11 +8,13 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.builder import b as scalar_builder
+from relaylab.loop.builder import most
+from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import ints
+from relaylab.op.indexing import ints, length
 from relaylab.op.nn.resample import blend, cubic_weights
 from relaylab.op.window import each, spread
 
@@ -98,23 +100,24 @@ class grid_sample(Injective):
         """The (position, weight) that the grid value `g` reads; positions are whole float64 numbers, of which those
         outside are zeros. Bicubic interpolation pads each tap, the others the place itself.
         """
-        place = (g + 1.0) * ((extent - 1) / 2) if self.align_corners else ((g + 1.0) * extent - 1.0) * 0.5
+        wide = b.cast(extent, "float64") if isinstance(extent, ScalarExpr) else extent
+        place = (g + 1.0) * ((wide - 1) / 2) if self.align_corners else ((g + 1.0) * wide - 1.0) * 0.5
         if self.method == "bicubic":
             low = b.floor(place)
             weights = cubic_weights(place - low, -0.75)
-            return [(self._padded(b, low + (k - 1.0), extent), w) for k, w in enumerate(weights)]
-        at = self._padded(b, place, extent)
+            return [(self._padded(b, low + (k - 1.0), wide), w) for k, w in enumerate(weights)]
+        at = self._padded(b, place, wide)
         if self.method == "nearest":
             return [(b.round(at), b.const(1.0, "float64"))]
         low = b.floor(at)
         return [(low, 1.0 - (at - low)), (low + 1.0, at - low)]
 
-    def _padded(self, b: ElementBuilder, at: Element, extent: int) -> Element:
-        """The place inside that stands for `at`; with zeros it stays where it is."""
+    def _padded(self, b: ElementBuilder, at: Element, extent: Element | int) -> Element:
+        """The place inside that stands for `at`; with zeros it stays where it is. The extent may be a float64 value."""
         if self.padding_mode == "zeros":
             return at
         if self.padding_mode == "reflection":
-            low, span = (0.0, max(extent - 1.0, 1e-9)) if self.align_corners else (-0.5, float(extent))
+            low, span = (0.0, most(extent - 1.0, 1e-9)) if self.align_corners else (-0.5, extent * 1.0)
             folded = b.floormod(at - low, 2.0 * span)
             at = b.select(folded > span, 2.0 * span - folded, folded) + low
         return b.min(b.max(at, 0.0), extent - 1.0)
@@ -124,12 +127,13 @@ class grid_sample(Injective):
         rank, taps, wide = len(cell), [], compute_dtype(out.dtype) if is_float(out.dtype) else "float64"
         for d in range(rank):
             g = b.cast(grid(n, rank - 1 - d, *cell), "float64")
-            found = self.taps(b, g, int(data.shape[2 + d]))
+            found = self.taps(b, g, length(data.shape[2 + d]))
             taps.append([(at, b.cast(weight, wide)) for at, weight in found])
 
         def read(*at: Element) -> Element:
-            extents = [int(m) for m in data.shape[2:]]
-            inside = b.all_of(*(c for k, m in zip(at, extents) for c in (k >= 0.0, k <= m - 1.0)))
+            extents = [length(m) for m in data.shape[2:]]
+            last = [b.cast(m - 1, "float64") if isinstance(m, ScalarExpr) else m - 1.0 for m in extents]
+            inside = b.all_of(*(c for k, m in zip(at, last) for c in (k >= 0.0, k <= m)))
             index = [b.clamp_index(b.cast(k, "int64"), m) for k, m in zip(at, extents)]
             value = b.cast(data(n, c, *index), wide)
             return b.select(inside, value, 0.0) if self.padding_mode == "zeros" else value

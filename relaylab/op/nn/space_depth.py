@@ -14,7 +14,7 @@ from relaylab.ir.types import Dim, TensorType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Opaque, Pairs, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import ints, place, ravel, unravel
+from relaylab.op.indexing import ints, length, place, ravel, unravel
 from relaylab.op.layout import Layout, parse_layout, transform
 from relaylab.op.shapes import derive
 from relaylab.op.window import each
@@ -162,10 +162,10 @@ class space_to_batch_nd(Injective):
         return x.reshape(math.prod(x.shape[: count + 1]), *x.shape[count + 1 :])
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        count, batch = len(self.block_shape), int(data.shape[0])
+        count, batch = len(self.block_shape), length(data.shape[0])
         inner = unravel(b, i[0] // batch, self.block_shape)
         at = [k * m + j - p[0] for k, m, j, p in zip(i[1:], self.block_shape, inner, self.paddings)]
-        inside = b.all_of(*(b.inside(k, int(n)) for k, n, p in zip(at, data.shape[1:], self.paddings) if any(p)))
+        inside = b.all_of(*(b.inside(k, length(n)) for k, n, p in zip(at, data.shape[1:], self.paddings) if any(p)))
         read = lambda: data(i[0] % batch, *at, *i[count + 1 :])
         return b.guard(inside, read, b.const(self.pad_value, out.dtype))
 
@@ -215,7 +215,7 @@ class batch_to_space_nd(Injective):
         count = len(self.block_shape)
         full = [k + crop[0] for k, crop in zip(i[1:], self.crops)]
         block = ravel([k % m for k, m in zip(full, self.block_shape)], self.block_shape)
-        batch = block * int(out.shape[0]) + i[0]
+        batch = block * length(out.shape[0]) + i[0]
         return data(batch, *(k // m for k, m in zip(full, self.block_shape)), *i[count + 1 :])
 
     @classmethod

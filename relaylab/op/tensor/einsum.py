@@ -13,12 +13,13 @@ from functools import partial
 import numpy as np
 
 from relaylab.ir.expr import Constant, Expr, Tuple
-from relaylab.ir.types import Dim, IntImm, TensorType, TupleType, Type, type_text
+from relaylab.ir.types import AnyDim, Dim, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import length
 from relaylab.op.products import elements, exact, stored
-from relaylab.op.shapes import broadcast_dims, derive, extent, product
+from relaylab.op.shapes import broadcast_dims, derive, product
 from relaylab.op.tensor.create import ones
 from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
@@ -68,7 +69,7 @@ def extents_of(equation: str, letters: list[list[str]], shapes: Sequence[Sequenc
     return found
 
 
-def _ordered(x: Expr, term: Sequence[str], parts: Sequence[Sequence[str]], count: Callable[..., int]) -> Expr:
+def _ordered(x: Expr, term: Sequence[str], parts: Sequence[Sequence[str]], count: Callable[..., Dim]) -> Expr:
     """An operand with its letters in the order of the parts, each of which is one axis."""
     order = [term.index(name) for part in parts for name in part]
     x = x if order == sorted(order) else call_operator("transpose", x, axes=order)
@@ -106,7 +107,9 @@ class einsum(OfSeveral):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: tuple[Readable, ...]) -> Element:
         letters, result = terms(self.equation, [len(x.shape) for x in data])
-        extents = extents_of(self.equation, letters, [tuple(map(IntImm, x.shape)) for x in data])
+        extents: dict[str, int] = {}
+        for term, x in zip(letters, data):
+            extents |= {a: length(n) for a, n in zip(term, x.shape) if extents.get(a, 1) == 1}
         summed = [x for x in extents if x not in result]
 
         def value(*k: Element) -> Element:
@@ -114,7 +117,7 @@ class einsum(OfSeveral):
             factors = [x(*(0 if n == 1 else at[a] for a, n in zip(term, x.shape))) for x, term in zip(data, letters)]
             return math.prod(factors[1:], start=factors[0])
 
-        return b.sum([extent(extents[x]) for x in summed], value) if summed else value()
+        return b.sum([extents[x] for x in summed], value) if summed else value()
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """Products of matrices of two operands: batches are the letters that both and the result have, sums those that
@@ -123,11 +126,11 @@ class einsum(OfSeveral):
         pair, out = inputs[0], types[-1]
         if not isinstance(pair, Tuple) or len(pair.fields) != 2 or out.dtype not in ("float32", "float64"):
             return None
-        fields = [t for t in getattr(types[0], "fields", ()) if isinstance(t, TensorType) and not t.is_dynamic]
-        if len(fields) != 2:
+        fields = [t for t in getattr(types[0], "fields", ()) if isinstance(t, TensorType)]
+        if len(fields) != 2 or any(type(d) is AnyDim for t in fields for d in t.shape):
             return None
         (left, right), result = terms(self.equation, [len(t.shape) for t in fields])
-        sizes = [dict(zip(term, t.concrete_shape)) for term, t in zip((left, right), fields)]
+        sizes = [dict(zip(term, t.shape)) for term, t in zip((left, right), fields)]
         both = set(left) & set(right)
         if len({*left}) < len(left) or len({*right}) < len(right) or any(sizes[0][x] != sizes[1][x] for x in both):
             return None
@@ -136,8 +139,9 @@ class einsum(OfSeveral):
         if len(batch) + len(rows) + len(columns) < len(result) or {*left, *right} > {*result, *summed}:
             return None
         extents = sizes[0] | sizes[1]
-        count = lambda names: math.prod(extents[x] for x in names)
-        if min(map(count, (rows, columns, summed))) < LEAST_SIDE or not count(batch):
+        count = lambda names: product([extents[x] for x in names])
+        few = [n for n in map(count, (rows, columns, summed)) if isinstance(n, int) and n < LEAST_SIDE]
+        if few or count(batch) == 0 or any(type(count(part)) is AnyDim for part in (batch, rows, columns, summed)):
             return None
         turned = right[-1] in summed
         a = _ordered(pair.fields[0], left, (batch, rows, summed), count)

@@ -13,6 +13,7 @@ from relaylab.loop.scalar import SCALAR_OPS, convert
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Opaque, Sample, arg, attr, element, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
+from relaylab.op.indexing import length
 from relaylab.op.shapes import broadcast_shapes, derive
 from relaylab.op.tensor.join import OfSeveral
 
@@ -105,7 +106,7 @@ class adv_index(Injective):
         at = []
         for x, n in zip(indices, data.shape):
             k = b.load_index(element(x, i[:width]))
-            at.append(b.select(k < 0, k + int(n), k))
+            at.append(b.select(k < 0, k + length(n), k))
         return data(*at, *i[width:])
 
     @classmethod

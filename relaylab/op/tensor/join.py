@@ -16,7 +16,7 @@ from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import length, place
-from relaylab.op.shapes import better_known, derive, extent, product, same_dim, total
+from relaylab.op.shapes import better_known, derive, product, same_dim, total
 from relaylab.support.errors import RelayValueError
 
 
@@ -182,7 +182,8 @@ class split(Injective):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         axis = self.axis % len(i)
-        begin = extent(self.bounds(IntImm(data.shape[axis]))[out.field][0])
+        cuts, k = self.indices_or_sections, out.field
+        begin = k * length(out.shape[axis]) if isinstance(cuts, int) else (0, *cuts)[k]
         return data(*place(i, axis, i[axis] + begin))
 
     @classmethod

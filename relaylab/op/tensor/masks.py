@@ -13,7 +13,7 @@ from relaylab.loop.scalar import is_integer
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, OpPattern, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
-from relaylab.op.indexing import place
+from relaylab.op.indexing import length, place
 from relaylab.op.shapes import derive
 
 
@@ -172,8 +172,8 @@ class reverse_sequence(Injective):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, seq_lengths: Readable) -> Element:
         axis = self.seq_axis % len(i)
-        length = b.load_index(seq_lengths(i[self.batch_axis % len(i)]))
-        at = b.select(i[axis] < length, b.min(length, int(data.shape[axis])) - 1 - i[axis], i[axis])
+        count = b.load_index(seq_lengths(i[self.batch_axis % len(i)]))
+        at = b.select(i[axis] < count, b.min(count, length(data.shape[axis])) - 1 - i[axis], i[axis])
         return data(*place(i, axis, at))
 
     @classmethod

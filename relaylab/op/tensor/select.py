@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
+from relaylab.loop.builder import most
 from relaylab.op import rules
 from relaylab.op.base import (
     Dtype,
@@ -130,7 +131,7 @@ class take(Injective):
 
     def _bounded(self, b: ElementBuilder, index: Element, extent: int) -> Element:
         if self.mode == "wrap":
-            return b.load_index(b.floormod(index if index.dtype == "uint64" else b.load_index(index), max(extent, 1)))
+            return b.load_index(b.floormod(index if index.dtype == "uint64" else b.load_index(index), most(extent, 1)))
         return b.clamp_index(b.load_index(index), extent)
 
     @classmethod
