@@ -74,10 +74,10 @@ class BatchForm:
             examples = [(instance.inputs[k], leaves[k]) for k in self.batched]
             for k in range(count):
                 for target, values in examples:
-                    np.copyto(target[0], values[k])
+                    np.copyto(target, values[k : k + 1])
                 self.executor.run()
                 for result, values in zip(results, instance.outputs):
-                    np.copyto(result[k], values[0])
+                    np.copyto(result[k : k + 1], values)
         return list(map(NDArray, results))
 
 
