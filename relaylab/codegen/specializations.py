@@ -119,6 +119,8 @@ class Specializations:
     """The seconds that were spent on shapes without a form, as a list of one: it is added to without looking again."""
     refused: OrderedDict[Key, str] = field(default_factory=OrderedDict)
     """For which inputs there is no form, and why."""
+    beyond: OrderedDict[Key, str] = field(default_factory=OrderedDict)
+    """Inputs that the form for all sizes does not take, and what it would take: its kernels rely on more than types."""
     never: str = ""
     """Why no form is ever made: something that no sizes can settle."""
     open: AnyForm | None = None
@@ -189,7 +191,13 @@ class Specializations:
         if form is None:
             return None
         start = time.perf_counter()
-        outputs = _run_form(form, leaves)
+        try:
+            outputs = form.run(leaves)
+        except RelayError as error:
+            if error.code != "vm.size":
+                raise
+            self.beyond[key], outputs = error.help, None
+            _bound(self.beyond, _REMEMBERED)
         if outputs is None:
             return None
         if not isinstance(form, FlowForm) or form.ran <= WRITTEN_OUT:
@@ -273,7 +281,7 @@ class Specializations:
         if self.never or (isinstance(self.open, FlowForm) and not self.open.named):
             return False
         seconds = 0.0 if spent is None else spent[0]
-        if self.open is not None:
+        if self.open is not None and key not in self.beyond:
             return seconds >= self.open.seconds and key not in self.refused
         shapes = len(self.dtypes)
         if spent is None and any(k[:shapes] == key[:shapes] for k in self.forms):

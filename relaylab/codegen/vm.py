@@ -29,7 +29,7 @@ from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support import progress
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
 
 
@@ -100,7 +100,11 @@ class VMInterpreter(Interpreter):
         out = forms.opened(key, flat(values))
         if out is None:
             start = time.perf_counter()
-            out = self.run(values)
+            try:
+                out = self.run(values)
+            except RelayError as error:
+                error.help = error.help or forms.beyond.get(key, "")
+                raise
             forms.took(key, time.perf_counter() - start)
         return out
 

@@ -106,20 +106,6 @@ def test_another_number_of_arguments_is_refused_after_a_call_too(count):
         np.testing.assert_array_equal(vm.run(ones, ones).numpy(), ones)
 
 
-def test_what_may_be_one_of_two_sizes_has_no_form_for_all():
-    """At run time one of the two may be 1, or both equal: a kernel for all sizes would read beyond the shorter."""
-    n, m = SizeVar("n"), SizeVar("m")
-    cases = [((n,), (m,)), ((n,), (4,)), ((n, 3), (m, 3))]
-    for one, other in cases:
-        a, c = relay.var("a", shape=one), relay.var("c", shape=other)
-        vm = machine(relay.Function([a, c], relay.add(a, c)), open=True)
-        number = lambda d: d if isinstance(d, int) else 1 if d is n else 4
-        x, y = (RNG.standard_normal(list(map(number, s))).astype("float32") for s in (one, other))
-        np.testing.assert_allclose(vm.invoke("main", x, y).numpy(), x + y)
-        assert forms(vm).open is None and "add" in forms(vm).closed
-        assert "no form for all sizes" in vm.exe.stats
-
-
 def test_tuples_results_given_twice_and_inputs_given_back():
     n = SizeVar("n")
     pair = relay.var("pair", relay.TupleType([relay.TensorType((n, 2)), relay.TensorType((n, 3))]))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
 from relaylab.interp.sizes import NO_SIZES, with_known_sizes
@@ -97,7 +98,7 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
     passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
     mod = InferType()(first_order(with_counted_ranges(passes(_with_named_inputs(mod)))))
-    mod = _with_results(mod, [mod["main"].body], mod["main"].params)
+    mod = with_equal_sizes(_with_results(mod, [mod["main"].body], mod["main"].params))
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
@@ -109,7 +110,9 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
         fields = [*children(body), *[a for f in new for a in f.asks()]]
         renewed = rewrite(Tuple(fields), lambda now, _: now, memo={f.call: f.var for f in new})
         findings += new
-        mod = passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
+        mod = with_equal_sizes(
+            passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
+        )
     for node in walk((mod["main"].body,)):
         what = op_name(node) or type(node).__name__
         if _is_unknown(node.inferred):

@@ -27,6 +27,7 @@ from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open.caches import CacheGroup, with_caches
 from relaylab.codegen.open.convolutions import with_padded_images
+from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.products import with_plain_products
 from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.results import Held, ResultMemory, Rooms, Turn, readable, whole
@@ -73,7 +74,7 @@ class OpenForm:
         self.capacities: list[int] = []
         with no_collection():
             known = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), InferType()])(mod)
-            plain = first_order(with_plain_products(with_counted_ranges(known)))
+            plain = first_order(with_plain_products(with_equal_sizes(with_counted_ranges(known))))
             final = Sequential(default_passes())(with_padded_images(plain))
             check_open(final["main"])
             self.asked = AskedTypes(plain["main"], final["main"])

@@ -1,34 +1,39 @@
 """Which operators keep what the sizes of an open program promise: kernels read no element that is not there.
 
 Two sizes with different names may be equal, or one of them 1, when a program runs. A kernel for all sizes may
-rely on what holds always: dimensions that are compared have one normal form. What else an operator relies on its type
-relation says, which is asked again with numbers (`types.py`).
+rely on what holds always: dimensions that are compared have one normal form. Where they have two, the kernel is made
+for numbers that make them equal, and whether they do is asked at each call (`equalities`). What else an operator relies
+on its type relation says, which is asked again with numbers (`types.py`).
 Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from relaylab.codegen.specialize import tensors_of
-from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, differ
 from relaylab.ir.expr import Call, Function
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import is_dynamic
 from relaylab.ir.visit import walk
 from relaylab.op.base import OpPattern
 from relaylab.op.shapes import product
+from relaylab.op.tensor.einsum import terms
 from relaylab.support.errors import RelayTypeError
 
 Shape = Sequence[Dim]
-Rule = Callable[[Call, Sequence[Shape], Shape], bool]
+Equal = tuple[Dim, Dim]
+"""Two dimensions that a kernel takes for equal."""
+Rule = Callable[[Call, Sequence[Shape], Shape], "Iterable[Equal] | None"]
+"""What a kernel of a call takes for equal; None if there is no kernel."""
 
 
 def check_open(function: Function) -> None:
     """RelayTypeError `codegen.open-operator` for the first operator that has no kernel for these open shapes."""
     for node in walk((function.body,)):
-        if isinstance(node, Call) and isinstance(node.op, Op) and touches_open(node) and not _holds(node, node.op):
+        if isinstance(node, Call) and isinstance(node.op, Op) and touches_open(node) and equalities(node) is None:
             raise RelayTypeError(
                 f"`{node.op.name}` has no kernel for the open shape {node.checked_type}", code="codegen.open-operator"
             )
@@ -40,112 +45,170 @@ def touches_open(call: Call) -> bool:
 
 
 def has_rule(call: Call) -> bool:
-    """Whether a rule here says all that a kernel of the call relies on, for all numbers that its sizes may have."""
-    definition = cast(Op, call.op).definition
+    """Whether a rule here says all that a kernel of the call relies on, whatever numbers the sizes have."""
+    name, definition = cast(Op, call.op).name, cast(Op, call.op).definition
     by_shape = getattr(definition, "reshapes", False) or definition.pattern <= OpPattern.BROADCAST
-    rule = RULES.get(cast(Op, call.op).name)
-    # a window has to fit, a mirror to have enough before it, parts to be alike: their relations say so
-    fits = rule is not None and rule is not _windows and cast(Op, call.op).name != "nn.pad"
-    fits = fits and (rule is not _joined or _even(call))
-    return not definition.is_procedure() and (fits or by_shape)
+    return not definition.is_procedure() and name not in ASKED and (name in RULES or by_shape)
 
 
-def _holds(call: Call, op: Op) -> bool:
+def is_exact(call: Call) -> bool:
+    """Whether what a type relation gives for numbers has to be what it gave for sizes: kernels rely on it."""
+    return cast(Op, call.op).definition.is_procedure() or cast(Op, call.op).name in EXACT
+
+
+def equalities(call: Call) -> list[Equal] | None:
+    """What a kernel of an operator's call takes for equal and is not so for all sizes; None if there is no kernel."""
     ins = [t.shape for a in call.args for t in tensors_of(a.checked_type) or ()]
     outs = [t.shape for t in tensors_of(call.checked_type) or ()]
     if any(type(d) is AnyDim for shape in (*ins, *outs) for d in shape):
-        return False
-    if op.definition.is_procedure():
-        return True  # its relation is asked at each call
+        return None
+    found: dict[Equal, None] = {}
+    for out in outs:
+        pairs = _relied_on(call, cast(Op, call.op), ins, out)
+        if pairs is None:
+            return None
+        found |= dict.fromkeys((a, c) for a, c in pairs if a != c)
+    return None if any(differ(a, c) for a, c in found) else [*found]
+
+
+def _relied_on(call: Call, op: Op, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
+    if op.definition.is_procedure() or op.name in EXACT:
+        return ()  # its relation is asked at each call
     rule = RULES.get(op.name)
     if rule is not None:
-        return all(rule(call, ins, out) for out in outs)
+        return rule(call, ins, out)
     if getattr(op.definition, "reshapes", False):
-        return all(product(ins[0]) == product(out) for out in outs)
+        return [(product(ins[0]), product(out))]
     if op.definition.pattern <= OpPattern.BROADCAST:
-        return all(_stretched(call, ins, out) for out in outs)
-    return len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
+        return _stretched(ins, out)
+    return () if len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE else None
 
 
-def _stretched(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _stretched(ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     """Operands aligned right, each dimension that of the result or the number 1."""
-    return all(x in (1, n) for shape in ins for x, n in zip(reversed(shape), reversed(out)))
+    return ((x, n) for shape in ins for x, n in zip(reversed(shape), reversed(out)) if x != 1)
 
 
-def _joined(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    """Parts may have different expressions of sizes beside the axis: whether these are equal is asked with numbers."""
-    return all(len(shape) == len(out) for shape in ins)
+def _joined(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """Parts are as large beside the axis."""
+    axis = cast(int, facets(call).axis) % len(out)
+    return (pair for shape in ins for k, pair in enumerate(zip(shape, out)) if k != axis)
 
 
-def _even(call: Call) -> bool:
-    """Whether parts are as large beside the axis for all numbers."""
-    axis = cast(int, facets(call).axis)
-    shapes = [t.shape for a in (*call.args, call) for t in tensors_of(a.checked_type) or ()]
-    axis %= len(shapes[-1])
-    rest = [(*shape[:axis], *shape[axis + 1 :]) for shape in shapes]
-    return all(shape == rest[-1] for shape in rest)
+def _stacked(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    return (pair for shape in ins for pair in zip(shape, ins[0]))
 
 
-def _matrices(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _matrices(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     record, (a, c) = facets(call), ins
     turned_a, turned_c = (bool(getattr(record, f"transpose_{side}", side == "b")) for side in "ab")
-    inner = a[-2 if turned_a else -1], c[-1 if turned_c else -2]
-    batches = zip(reversed(a[:-2]), reversed(c[:-2])) if len(c) > 2 else ()
-    return inner[0] == inner[1] and all(x == y or 1 in (x, y) for x, y in batches)
+    yield a[-2 if turned_a else -1], c[-1 if turned_c else -2]
+    if len(c) > 2:
+        yield from ((x, y) for x, y in zip(reversed(a[:-2]), reversed(c[:-2])) if x != 1 and y != 1)
 
 
-def _reduced(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    """What has no result for nothing is taken over numbers only."""
-    kept = [d for d in out if isinstance(d, SymbolicDim)]
-    return len(kept) == sum(isinstance(d, SymbolicDim) for d in ins[0])
+def _products(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """A letter is one dimension wherever it stands, or the number 1."""
+    letters, _ = terms(cast(str, facets(call).equation), list(map(len, ins)))
+    found: dict[str, Dim] = {}
+    for term, shape in zip(letters, ins):
+        for x, n in zip(term, shape):
+            if n != 1:
+                yield found.setdefault(x, n), n
 
 
-def _about_mean(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _about_mean(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
     data, mean = ins
-    return len(mean) == len(data) and _stretched(call, [mean], data)
+    return _stretched([mean], data) if len(mean) == len(data) else None
 
 
-def _along_numbers(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    """Scale and shift have the numbers of the axes that they are along."""
-    return not any(isinstance(d, SymbolicDim) for shape in ins[1:] for d in shape)
+def _along_axis(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """Vectors that lie along an axis of the data."""
+    axis = cast(int, facets(call).axis)
+    return ((vector[0], ins[0][axis]) for vector in ins[1:])
 
 
-def _gathered(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _gathered(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     """Places along one axis; along the others each is where it is."""
     data, places = ins
     axis = (cast("int | None", facets(call).axis) or 0) % len(data)
-    return all(a == c for k, (a, c) in enumerate(zip(data, places)) if k != axis)
+    return (pair for k, pair in enumerate(zip(data, places)) if k != axis)
 
 
-def _places(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _taken(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    data, places = ins
+    batch = cast(int, facets(call).batch_dims)
+    return zip(data, places[: batch + len(places) if batch < 0 else batch])
+
+
+def _places(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
     """As many coordinates as are known, for members of one batch."""
     (data, places), batch = ins, int(getattr(facets(call), "batch_dims", 0) or 0)
-    return not isinstance(places[0], SymbolicDim) and [*data[:batch]] == [*places[1 : 1 + batch]]
+    return None if isinstance(places[0], SymbolicDim) else zip(data[:batch], places[1 : 1 + batch])
 
 
-def _windows(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
+def _indexed(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """Places that are spread over those of the result."""
+    data, *places = ins
+    return _stretched(places, out[: len(out) - (len(data) - len(places))])
+
+
+def _windows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
     """Windows of known size over images of any; as many channels as are known."""
     layouts = facets(call).layouts
     whole = layouts[0].whole(ins[0])
-    return not any(isinstance(d, SymbolicDim) for d in (whole["C"], *ins[1]))
+    return None if any(isinstance(d, SymbolicDim) for d in (whole["C"], *ins[1])) else ()
 
 
-def _any(call: Call, ins: Sequence[Shape], out: Shape) -> bool:
-    return True
+def _like_first(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """Of the second argument only the type is read."""
+    return _stretched(ins[:1], out)
 
 
+def _collapsed(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
+    """What is no number 1 in the result is not summed."""
+    return ((x, n) for x, n in zip(reversed(ins[0]), reversed(out)) if n != 1)
+
+
+def _rows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
+    return zip(ins[0][:-1], ins[1]) if len(ins[0]) > 1 else ()
+
+
+def _any(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
+    return ()
+
+
+ALONG_AXIS = (
+    "nn.prelu", "nn.bias_add", "nn.batch_norm", "nn.layer_norm", "nn.instance_norm", "nn.group_norm",
+)  # fmt: skip
 RULES: Mapping[str, Rule] = {
-    "concatenate": _joined,
-    "stack": lambda call, ins, out: all(shape == ins[0] for shape in ins),
-    "split": lambda call, ins, out: not isinstance(ins[0][cast(int, facets(call).axis) % len(out)], SymbolicDim),
-    "take": lambda call, ins, out: not getattr(facets(call), "batch_dims", 0),
-    "gather": _gathered, "gather_nd": _places,
-    "squeeze": lambda call, ins, out: product(ins[0]) == product(out),
+    "concatenate": _joined, "stack": _stacked, "take": _taken, "gather": _gathered, "gather_nd": _places,
+    "adv_index": _indexed, "einsum": _products, "searchsorted": _rows,
+    "squeeze": lambda call, ins, out: [(product(ins[0]), product(out))],
     **{f"nn.conv{n}d{kind}": _windows for n in (1, 2, 3) for kind in ("", "_transpose")},
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
-    "nn.pad": _any, "nn.lrn": _any, "nn.prelu": _along_numbers,
-    "argmax": _reduced, "argmin": _reduced, "variance": _about_mean,
-    "nn.layer_norm": _along_numbers, "nn.bias_add": _along_numbers,
-    "searchsorted": lambda call, ins, out: not any(isinstance(d, SymbolicDim) for d in ins[0]),
+    "nn.pad": _any, "nn.lrn": _any, "tile": _any, "repeat": _any,
+    "argmax": _any, "argmin": _any, "variance": _about_mean,
+    **dict.fromkeys(ALONG_AXIS, _along_axis),
+    "cast_like": _like_first, "broadcast_to_like": _like_first,
+    "collapse_sum_like": _collapsed, "collapse_sum_to": _collapsed,
     "arange": _any, "shape_of": _any, "ndarray_size": _any,
 }  # fmt: skip
+"""What kernels take for equal."""
+EXACT = frozenset({
+    "split", "meshgrid", "one_hot", "sequence_mask", "reverse_sequence", "slice_like", "unravel_index",
+    "sliding_window", "stft", "image.grid_sample", "image.crop_and_resize",
+})  # fmt: skip
+"""Operators whose kernels rely on their relations alone, which give for numbers what they gave for sizes."""
+ASKED = EXACT | {
+    "nn.pad",
+    "argmax",
+    "argmin",
+    "take",
+    "gather",
+    "gather_nd",
+    "adv_index",
+    *(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")),
+}
+"""Operators of which the relation is asked with numbers: a window has to fit, a mirror to have enough before it, what
+is chosen from to have elements."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from relaylab.codegen.network.open_sizes import evaluated
-from relaylab.codegen.open.rules import has_rule, touches_open
+from relaylab.codegen.open.rules import Equal, equalities, has_rule, is_exact, touches_open
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim, sizes_in
 from relaylab.ir.expr import Call, Function
@@ -46,6 +46,8 @@ class _Asked:
     types: tuple[Type | None, ...]
     out: Type | None
     names: tuple[SizeVar, ...]
+    exact: bool
+    """Whether what its relation gives for numbers has to be what it gave for sizes."""
     answers: dict[tuple[int, ...], str]
     """What it says of numbers that it was asked about: sizes that data decides are others at each call, in a range."""
 
@@ -54,11 +56,7 @@ class _Asked:
         """What is asked of the sizes of a call."""
         types, record = tuple(a.checked_type for a in call.args), cast(Operator, facets(call))
         names = sizes_in([d for t in (*types, call.checked_type) for d in dims_of(t)])
-        return _Asked(record, types, call.checked_type, tuple(names), {})
-
-    @property
-    def is_procedure(self) -> bool:
-        return self.record.is_procedure()
+        return _Asked(record, types, call.checked_type, tuple(names), is_exact(call), {})
 
     def answer(self, known: Mapping[SizeVar, int]) -> str:
         """Why it does not take these sizes; "" if it does."""
@@ -80,7 +78,7 @@ class _Asked:
             refused = record.refusal(types, [None] * len(types))
         except RelayError as error:
             return error.message
-        return refused or ("" if given == out or not self.is_procedure else f"it would give {given}")
+        return refused or ("" if given == out or not self.exact else f"it would give {given}")
 
     def refuses_some(self) -> bool:
         """Whether there are sizes that it does not take, as far as a few numbers tell."""
@@ -94,32 +92,44 @@ class _Asked:
 
 
 class AskedTypes:
-    """The calls of an open program that may not take all sizes, once for equal types; all procedures are among them.
+    """The calls of an open program that may not take all sizes, once for equal types; those with procedures are among
+    them. And the dimensions that kernels take for equal.
 
     Programs are given as they were and as the passes leave them: what passes put in the place of a call may take more.
     """
 
     def __init__(self, *functions: Function):
         nodes = walk([f.body for f in functions])
-        calls = (c for c in nodes if isinstance(c, Call) and isinstance(c.op, Op) and touches_open(c))
         every: dict[object, _Asked] = {}
-        for call in calls:
-            if has_rule(call):
+        self.equal: dict[Equal, str] = {}
+        """Pairs of dimensions, with the first operator that takes them for equal."""
+        for call in nodes:
+            if not isinstance(call, Call) or not isinstance(call.op, Op) or not touches_open(call):
                 continue
-            asked = _Asked.of(call)
-            every.setdefault((repr(asked.record), asked.types, asked.out), asked)
-        self.found = [asked for asked in every.values() if asked.is_procedure or asked.refuses_some()]
+            self.equal = dict.fromkeys(equalities(call) or (), call.op.name) | self.equal
+            if not has_rule(call):
+                asked = _Asked.of(call)
+                every.setdefault((repr(asked.record), asked.types, asked.out), asked)
+        self.found = [asked for asked in every.values() if asked.exact or asked.refuses_some()]
 
     def check(self, known: Mapping[SizeVar, int]) -> None:
         """RelayValueError `vm.size` for sizes that one of them does not take."""
+        for (a, c), name in self.equal.items():
+            left, right = (evaluated(d, known) if isinstance(d, SymbolicDim) else d for d in (a, c))
+            if left != right:
+                raise _refused(
+                    name,
+                    f"`{a}` is {left} and `{c}` is {right}, which have to be equal",
+                    f"give arrays for whose sizes `{a}` and `{c}` are equal: they are {left} and {right}",
+                )
         for asked in self.found:
             reason = asked.answer(known)
             if reason:
-                raise RelayValueError(
-                    f"`{asked.record.op_name}` does not take these sizes: {reason}",
-                    code="vm.size",
-                    help="give arrays of sizes that the operators take",
-                )
+                raise _refused(asked.record.op_name, reason, "give arrays of sizes that the operators take")
+
+
+def _refused(name: str, reason: str, help: str) -> RelayValueError:
+    return RelayValueError(f"`{name}` does not take these sizes: {reason}", code="vm.size", help=help)
 
 
 def numbered(t: Type | None, known: Mapping[SizeVar, int]) -> Type:
