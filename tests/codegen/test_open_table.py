@@ -18,11 +18,12 @@ from relaylab.op.base import Sample
 from relaylab.support.errors import RelayError
 
 OPEN = (
-    "adv_index argmax argmin broadcast_to broadcast_to_like cast_like collapse_sum_like collapse_sum_to concatenate"
-    " einsum gather gather_nd image.crop_and_resize image.grid_sample meshgrid nn.batch_norm nn.batch_to_space_nd nn.bias_add"
-    " nn.dense nn.depth_to_space nn.group_norm nn.instance_norm nn.l2_normalize nn.layer_norm nn.log_softmax nn.matmul"
-    " nn.prelu nn.softmax nn.space_to_batch_nd nn.space_to_depth one_hot repeat reverse reverse_sequence searchsorted"
-    " sequence_mask slice_like sliding_window split squeeze stack stft take tile transpose trilu where cumsum topk sort"
+    "adv_index argmax argmin broadcast_to broadcast_to_like cast_like collapse_sum_like collapse_sum_to "
+    "concatenate einsum gather gather_nd image.crop_and_resize image.grid_sample meshgrid nn.batch_norm "
+    "nn.batch_to_space_nd nn.bias_add nn.dense nn.depth_to_space nn.group_norm nn.instance_norm "
+    "nn.l2_normalize nn.layer_norm nn.log_softmax nn.matmul nn.prelu nn.softmax nn.space_to_batch_nd "
+    "nn.space_to_depth one_hot repeat reverse reverse_sequence searchsorted sequence_mask slice_like "
+    "sliding_window split squeeze stack stft take tile transpose trilu where cumsum topk sort"
 ).split()
 Group = list[tuple[tuple[int, ...], int]]
 """Axes that are open, by where their tensor is."""

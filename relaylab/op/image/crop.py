@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
-from relaylab.loop.expr import ScalarExpr
 from relaylab.op import rules
 from relaylab.op.base import (
     Dtype,
@@ -77,7 +76,13 @@ class crop_and_resize(Injective):
         return TensorType(rules.laid_out(s, layout, whole), self.out_dtype or x.dtype)
 
     def place(
-        self, first: Any, last: Any, k: Any, end: Any, target: int, rounded: Callable[[Any], Any] = np.asarray
+        self,
+        first: Any,
+        last: Any,
+        k: Any,
+        end: Element | float,
+        target: int,
+        rounded: Callable[[Any], Any] = np.asarray,
     ) -> Any:
         """Where output position `k` lies along an axis whose last position is `end`; `rounded` step by step, it
         decides what is outside.
@@ -122,10 +127,10 @@ class crop_and_resize(Injective):
             extent = whole[letter]
             first, last = (b.cast(boxes(at["N"], k), exactness) for k in (d, d + 2))
             alone = lambda product: b.max(product, float("-inf"))  # a fused multiply-add would not round it
-            end = b.cast(extent - 1, exactness) if isinstance(extent, ScalarExpr) else extent - 1.0
+            end = b.number(extent - 1, exactness)
             place = self.place(first, last, b.cast(at[letter], exactness), end, int(target), alone)
             place = b.cast(place, "float64")
-            inside += [place >= 0.0, place <= (b.cast(end, "float64") if isinstance(end, ScalarExpr) else end)]
+            inside += [place >= 0.0, place <= b.number(extent - 1, "float64")]
             low = b.floor(place + 0.5) if self.method == "nearest_neighbor" else b.floor(place)
             index = b.cast(low, "int64")
             near, far = b.clamp_index(index, extent), b.clamp_index(index + 1, extent)

@@ -8,8 +8,6 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.builder import b as scalar_builder
-from relaylab.loop.builder import most
-from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
@@ -100,7 +98,7 @@ class grid_sample(Injective):
         """The (position, weight) that the grid value `g` reads; positions are whole float64 numbers, of which those
         outside are zeros. Bicubic interpolation pads each tap, the others the place itself.
         """
-        wide = b.cast(extent, "float64") if isinstance(extent, ScalarExpr) else extent
+        wide = b.number(extent, "float64")
         place = (g + 1.0) * ((wide - 1) / 2) if self.align_corners else ((g + 1.0) * wide - 1.0) * 0.5
         if self.method == "bicubic":
             low = b.floor(place)
@@ -112,12 +110,12 @@ class grid_sample(Injective):
         low = b.floor(at)
         return [(low, 1.0 - (at - low)), (low + 1.0, at - low)]
 
-    def _padded(self, b: ElementBuilder, at: Element, extent: Element | int) -> Element:
-        """The place inside that stands for `at`; with zeros it stays where it is. The extent may be a float64 value."""
+    def _padded(self, b: ElementBuilder, at: Element, extent: Element) -> Element:
+        """The place inside that stands for `at`; with zeros it stays where it is."""
         if self.padding_mode == "zeros":
             return at
         if self.padding_mode == "reflection":
-            low, span = (0.0, most(extent - 1.0, 1e-9)) if self.align_corners else (-0.5, extent * 1.0)
+            low, span = (0.0, b.max(extent - 1.0, 1e-9)) if self.align_corners else (-0.5, extent * 1.0)
             folded = b.floormod(at - low, 2.0 * span)
             at = b.select(folded > span, 2.0 * span - folded, folded) + low
         return b.min(b.max(at, 0.0), extent - 1.0)
@@ -132,7 +130,7 @@ class grid_sample(Injective):
 
         def read(*at: Element) -> Element:
             extents = [length(m) for m in data.shape[2:]]
-            last = [b.cast(m - 1, "float64") if isinstance(m, ScalarExpr) else m - 1.0 for m in extents]
+            last = [b.number(m - 1, "float64") for m in extents]
             inside = b.all_of(*(c for k, m in zip(at, last) for c in (k >= 0.0, k <= m)))
             index = [b.clamp_index(b.cast(k, "int64"), m) for k, m in zip(at, extents)]
             value = b.cast(data(n, c, *index), wide)
