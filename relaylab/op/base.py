@@ -220,6 +220,12 @@ class Operator(Attrs):
     def procedure(self, p: Procedure, *tensors: Any, **named: Any) -> None:
         raise RelayError(f"{self.op_name} is no procedure", code="op.no-facet")
 
+    def with_room(self, args: Sequence[Expr]) -> Expr | None:
+        """Where data decides how many rows are found: a call of typed arguments that has room for all. Its last field
+        says how many rows of each other one are meant, or something negative where `reference` refuses. None: no such.
+        """
+        return None
+
     @classmethod
     def is_procedure(cls) -> bool:
         """Whether the loop-level form is a procedure, which is never fused, and not `lower`."""

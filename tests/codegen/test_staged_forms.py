@@ -249,3 +249,19 @@ def test_large_and_open_conditions_are_searched_without_room_for_all(dims, shape
     vm = machine([x], relay.exp(places / relay.const(400.0)))
     agree(vm, RNG.standard_normal(shape).astype("float32"))
     assert all(len(step.ins) == 1 for step in form_of(vm).steps)  # the condition, and no number of places
+
+
+@pytest.mark.parametrize("count", [9, SizeVar("count")], ids=["known", "open"])
+def test_rows_without_a_value_are_filled_by_a_kernel(count):
+    """Of a tensor of known rows; coordinates beyond them are what the operator's own semantics say of them."""
+    at, v = relay.var("at", shape=(count, 2), dtype="int64"), relay.var("v", shape=(count,))
+    filled = relay.sparse_fill_empty_rows(at, v, relay.const(np.array([6, 9], "int64")), relay.const(0.5))
+    vm = machine([at, v], relay.Tuple([relay.exp(filled[1]), filled[0], filled[2]]))
+    for high in (6, 3, 6):
+        rows = np.stack([np.sort(RNG.integers(0, high, 9)), RNG.integers(0, 9, 9)], axis=1).astype("int64")
+        _, places, empty = agree(vm, rows, RNG.standard_normal(9).astype("float32"))
+        assert set(places[:, 0]) == {*range(6)} and set(np.flatnonzero(empty)) == {*range(6)} - {*rows[:, 0]}
+    form = form_of(vm)
+    assert form.found == "found by sparse_fill_empty_rows" and len(form.steps[1].ins) == 4  # what has room, and numbers
+    with pytest.raises(RelayError, match="lies in no row"):
+        vm.invoke("main", rows + 6, np.zeros(9, "float32"))

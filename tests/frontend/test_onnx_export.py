@@ -85,7 +85,7 @@ UNWRITTEN = {
     "its shape is not known before run time": "argwhere dyn. sparse_fill_empty_rows sparse_reshape sparse_to_dense "
     "unique vision.all_class_non_max_suppression vision.proposal",
     "a form for kernels, which programs have behind passes": "annotation. auto_scheduler_layout_transform call_lowered "
-    "memory. nn.bitpack nn.bitserial_ nn.contrib_ nn.internal. padded_argwhere vm.",
+    "memory. nn.bitpack nn.bitserial_ nn.contrib_ nn.internal. padded_ vm.",
     "a gradient": "nn.avg_pool2d_grad nn.conv2d_backward_weight nn.max_pool2d_grad",
     "random numbers are its own": "random.",
     "it is studied, not run": "debug qnn.simulated_ relay.op.annotation.simulated_quantize",

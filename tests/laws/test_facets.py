@@ -20,7 +20,7 @@ from relaylab.transform.layouts.layout_rules import rule_for
 WAIVERS: dict[str, dict[str, str]] = {
     "gradient": {
         "integers or truth values: nothing to differentiate": """
-            all any argmax argmin argsort *argwhere bitwise_* fixed_point_multiply invert_permutation isfinite isinf
+            all any argmax argmin argsort argwhere bitwise_* fixed_point_multiply invert_permutation isfinite isinf
             isnan left_shift right_shift logical_* nn.bit* searchsorted sparse_reshape unique unravel_index
             random.multinomial random.threefry_*""",
         "a step function: zero almost everywhere": "reinterpret",
@@ -33,6 +33,7 @@ WAIVERS: dict[str, dict[str, str]] = {
         "choices between boxes: not differentiable": """
             vision.all_class_non_max_suppression vision.get_valid_counts vision.multibox_prior
             vision.non_max_suppression vision.proposal""",
+        "what a size that data decides is taken from, behind gradients": "padded_*",
         "of inference: SimplifyInference rewrites it by operators that have one": """
             nn.batch_norm nn.dropout nn.group_norm nn.instance_norm nn.layer_norm nn.l2_normalize""",
     },
@@ -48,7 +49,7 @@ WAIVERS: dict[str, dict[str, str]] = {
         "its tensors are no images: matrices, vectors, boxes, numbers": """
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
-            one_hot ones random.* shape_of sparse_* stft vision.* zeros *argwhere unique unravel_index
+            one_hot ones random.* shape_of sparse_* padded_sparse_* stft vision.* zeros *argwhere unique unravel_index
             invert_permutation searchsorted sort argsort trilu matrix_set_diag""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",

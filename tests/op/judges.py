@@ -56,6 +56,20 @@ def padded_argwhere(a: Any, x: np.ndarray) -> Any:
     return np.pad(found, ((0, x.size - len(found)), (0, 0))), np.array([len(found)])
 
 
+@judge("padded_sparse_fill_empty_rows")
+def padded_sparse_fill_empty_rows(a: Any, at: np.ndarray, values: np.ndarray, default: np.ndarray) -> Any:
+    room = len(at) + a.rows
+    if at[:, 0].max() >= a.rows:
+        return np.zeros((room, at.shape[1])), np.zeros(room), np.zeros(a.rows), np.full(3, -1)
+    empty = [r not in at[:, 0] for r in range(a.rows)]
+    new = [((r, *[0] * (at.shape[1] - 1)), default.item()) for r in range(a.rows) if empty[r]]
+    rows = sorted([*zip(map(tuple, at.tolist()), values.tolist()), *new], key=lambda row: row[0][0])
+    n = len(rows)
+    places, filled = np.zeros((room, at.shape[1])), np.zeros(room)
+    places[:n], filled[:n] = [place for place, _ in rows], [value for _, value in rows]
+    return places, filled, np.array(empty), np.array([n, n, a.rows])
+
+
 JUDGES["erf"] = JUDGES["fast_erf"] = each(math.erf)
 JUDGES["round"] = each(lambda v: float(Decimal(float(v)).quantize(Decimal(1), ROUND_HALF_UP)))
 JUDGES["rsqrt"] = lambda a, x: np.power(x, -0.5)

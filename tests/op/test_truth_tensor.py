@@ -115,6 +115,49 @@ def test_strided_set_with_known_limits_is_native(case, dtype):
     every_executor(lambda x, v: relay.strided_set(x, v, begin, end, strides or None), [data, v], want)
 
 
+@pytest.mark.parametrize("case", SLICES, ids=str)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_strided_set_with_limits_of_a_run_is_native(case, dtype):
+    """What does not fit is left out: the interpreter alone refuses it."""
+    shape, *limits = case
+    limits = [np.array(x or (1,), dtype) for x in limits]
+    parts = tuple(slice(*p) for p in zip(*[x.tolist() for x in limits[:2]], limits[2].tolist() * len(shape)))
+    data = np.random.default_rng(3).normal(size=shape).astype("float32")
+    v = np.arange(data[parts].size, dtype="float32").reshape(data[parts].shape)
+    want = data.copy()
+    want[parts] = v
+    every_executor(relay.strided_set, [data, v, *limits], want)
+    if 0 in v.shape:
+        return
+    less = v[tuple(slice(n - 1) for n in v.shape)]
+    inner = want[parts]
+    inner[...] = data[parts]
+    inner[tuple(map(slice, less.shape))] = less
+    np.testing.assert_array_equal(run("graph", relay.strided_set, data, less, *limits)[0], want)
+    still = [limits[0], limits[1], limits[2] * 0]
+    np.testing.assert_array_equal(run("graph", relay.strided_set, data, v, *still)[0], data)
+    more = np.full([n + (k < limits[0].size) for k, n in enumerate(v.shape)], -1, "float32")
+    if all(n <= m for n, m in zip(more.shape, shape)):
+        got = run("graph", relay.strided_set, data, more, *limits)[0]
+        want[parts] = -1
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("old, new", [((2, 3, 4), (6, -1)), ((8, 6), (-1, 3, 2, 4)), ((5,), (1, 5, 1))])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_sparse_reshape_with_shapes_of_a_run_is_native(old, new, dtype):
+    rng = np.random.default_rng(5)
+    at = np.stack([rng.integers(0, n, 30) for n in old], axis=1).astype(dtype)
+    shape = np.zeros(old).reshape(new).shape
+    want = np.stack(np.unravel_index(np.ravel_multi_index(tuple(at.T), old), shape), axis=1).astype(dtype)
+    build = lambda *xs: relay.sparse_reshape(*xs).astuple()
+    every_executor(build, [at, np.array(old, dtype), np.array(new, dtype)], want, np.array(shape, dtype))
+    for wrong in (np.zeros(len(new), dtype), np.full(len(new), -1, dtype), np.full(len(new), 7, dtype)):
+        assert [x.shape for x in run("graph", build, at, np.array(old, dtype), wrong)] == [want.shape, wrong.shape]
+        with pytest.raises(RelayError):
+            run("debug", build, at, np.array(old, dtype), wrong)
+
+
 @pytest.mark.parametrize(
     "old, new", [((2, 3, 4), (6, -1)), ((8, 6), (-1, 3, 2, 4)), ((5,), (1, 5, 1)), ((3, 7), (21,))]
 )

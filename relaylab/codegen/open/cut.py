@@ -8,7 +8,6 @@ Choices: docs/choices.md, Running.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -21,43 +20,40 @@ from relaylab.ir.dims import AnyDim, SizeVar, sizes_in
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import Op, facets, is_call_to, op_name
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.op import Op, facets, op_name
+from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.op.base import Operator
 from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, Sequential, SimplifyExpr
-from relaylab.transform.engine.build import call
 from relaylab.transform.normal_forms.first_order import first_order
 
 GRAPH = (Call, Constant, Op, Tuple, TupleGetItem, Var)
 MOST_ROUNDS = 16
 """How often what is found may lead to what is found next: types are inferred anew for each."""
-MOST_SEARCHED = 1 << 16
-"""How many elements a kernel searches: it has room for as many places."""
 
 
 @dataclass(eq=False)
 class SizeFinding:
     """A call that says sizes: its value is `var`, whose sizes have names; it is made of `takes`: the arguments, or
-    (`padded`) a tensor that begins with the value, and how many rows of it those are.
+    (`padded`) tensors that begin with the value, and how many rows of each those are.
     """
 
     call: Call
     var: Var
     takes: list[Expr] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.room = cast(Operator, facets(self.call)).with_room(self.call.args)
+
     @property
     def padded(self) -> bool:
         """Whether a kernel finds it, as far as there is room for."""
-        if not is_call_to(self.call, "argwhere"):
-            return False
-        searched = self.call.args[0].checked_type
-        return not is_dynamic(searched) and math.prod(cast("tuple[int, ...]", dims_of(searched))) <= MOST_SEARCHED
+        return self.room is not None
 
     def asks(self) -> Sequence[Expr]:
         """What is computed for it, of what the call takes."""
-        return [call("padded_argwhere", *self.call.args)] if self.padded else self.call.args
+        return self.call.args if self.room is None else [self.room]
 
 
 @dataclass(eq=False)

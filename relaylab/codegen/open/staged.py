@@ -173,7 +173,7 @@ class StagedForm:
 def _finding(step: SizeFinding) -> Run:
     """What is found, as the operator's semantics say it; None where they refuse: the virtual machine says where."""
     if step.padded:
-        return lambda leaves: [leaves[0][: leaves[1][0]]]
+        return _with_rows_that_are_meant
     reference, types = evaluation(step.call), [a.checked_type for a in step.takes]
     is_plain = not any(isinstance(t, TupleType) for t in types)
 
@@ -186,6 +186,11 @@ def _finding(step: SizeFinding) -> Run:
             return None
 
     return run
+
+
+def _with_rows_that_are_meant(leaves: Sequence[np.ndarray]) -> Sequence[np.ndarray] | None:
+    *fields, numbers = leaves
+    return None if min(numbers) < 0 else [field[:n] for field, n in zip(fields, numbers)]
 
 
 def _nested(t: Type, leaves: Iterator[np.ndarray]) -> Value:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -10,13 +12,16 @@ from relaylab.ir.expr import Expr, TupleWrapper
 from relaylab.ir.types import AnyDim, IntImm, TensorType, TupleType, Type
 from relaylab.loop.expr import Tensor
 from relaylab.op import rules
-from relaylab.op.base import Input, Opaque, Sample, arg, attr, op, sample, wrap
+from relaylab.op.base import Input, Opaque, Sample, arg, attr, call_operator, op, sample, wrap
 from relaylab.op.helpers import Element, TypeSolver
 from relaylab.op.ordering import SortedRow
 from relaylab.op.shapes import product
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
+
+MOST_SEARCHED = 1 << 16
+"""How many elements a kernel searches: it has room for as many places."""
 
 
 @op("argwhere", level=10)
@@ -45,6 +50,11 @@ class argwhere(Opaque):
             found = before
         places[:1] = found
         return places.T
+
+    def with_room(self, args: Sequence[Expr]) -> Expr | None:
+        searched = cast(TensorType, args[0].checked_type)
+        fits = not searched.is_dynamic and math.prod(searched.concrete_shape) <= MOST_SEARCHED
+        return call_operator("padded_argwhere", *args) if fits else None
 
     @classmethod
     def samples(cls) -> list[Sample]:

@@ -30,9 +30,12 @@ from relaylab.op.base import (
 )
 from relaylab.op.helpers import TypeSolver
 from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
-from relaylab.op.shapes import same_dim
+from relaylab.op.shapes import derive, same_dim
 from relaylab.op.tensor.casts import as_dtype
 from relaylab.support.errors import RelayValueError
+
+MOST_ROWS = 1 << 16
+"""How many rows a kernel fills: it has room for a default value in each."""
 
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
@@ -152,7 +155,6 @@ class sparse_reshape(Opaque):
     new_shape: Input = arg("the shape after the reshape, with at most one -1", "(new rank,)", "integers")
 
     pattern = OpPattern.INJECTIVE
-    waivers = {"lower": "whether the shapes fit each other depends on their values; see legal"}
 
     def relation(self, s: TypeSolver, indices: Type, prev_shape: Type, new_shape: Type) -> Type | None:
         at, new = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, new_shape, "new_shape")
@@ -166,16 +168,44 @@ class sparse_reshape(Opaque):
             rules.equal_dims(s, old.shape[0], at.shape[1], f"`prev_shape` and the columns of {type_text(at)}")
         return TupleType([TensorType((at.shape[0], new.shape[0]), at.dtype), new])
 
+    def refusal(self, types: Sequence[Type], values: Sequence[np.ndarray | None]) -> str:
+        old, new = values[1:]
+        if old is None or new is None or _reshaped(old, new) is not None:
+            return ""
+        return f"{old} cannot be reshaped to {new}"
+
     def reference(self, indices: np.ndarray, prev_shape: np.ndarray, new_shape: np.ndarray) -> tuple[np.ndarray, ...]:
-        shape = new_shape.copy()
-        if (shape == -1).any():
-            shape[shape == -1] = np.prod(prev_shape) // np.prod(shape[shape != -1])
-        if np.prod(shape) != np.prod(prev_shape):
+        shape = _reshaped(prev_shape, new_shape)
+        if shape is None:
             raise RelayValueError(f"{prev_shape} cannot be reshaped to {new_shape}", code="op.new-shape")
         if ((indices < 0) | (indices >= prev_shape)).any():
             raise RelayValueError(f"a coordinate lies outside the shape {prev_shape}", code="op.coordinates")
         flat = np.ravel_multi_index(tuple(indices.T), tuple(prev_shape))
         return np.stack(np.unravel_index(flat, tuple(shape)), axis=1).astype(indices.dtype), shape
+
+    def procedure(self, p: Procedure, places: Tensor, shape: Tensor, indices: Tensor, old: Tensor, new: Tensor) -> None:
+        """The new shape, then rows by themselves. Of shapes that do not fit the places are remainders."""
+        b, before, after = p.b, old.shape[0], new.shape[0]
+        with p.parallel(1):
+            elements, given = p.let(1), p.let(1)
+            with p.loop(before) as d:
+                p.add(elements, b.load_index(old(d)), "prod")
+            with p.loop(after) as d:
+                extent = b.load_index(new(d))
+                p.add(given, b.select(b.eq(extent, -1), 1, extent), "prod")
+            left = p.let(b.floordiv(elements, b.max(given, 1)))
+            with p.loop(after) as d:
+                extent = b.load_index(new(d))
+                p.store(shape, d, b.cast(b.select(b.eq(extent, -1), left, extent), shape.dtype))
+        with p.parallel(indices.shape[0]) as row:
+            flat = p.let(0)
+            with p.loop(before) as d:
+                p.set(flat, flat * b.load_index(old(d)) + b.load_index(indices(row, d)))
+            with p.loop(after) as k:
+                d = p.let(after - 1 - k)
+                extent = p.let(b.max(b.load_index(shape(d)), 1))
+                p.store(places, (row, d), b.cast(b.floormod(flat, extent), places.dtype))
+                p.set(flat, b.floordiv(flat, extent))
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
         """With shapes that are constants the places of coordinates in the old one, divided by the steps of the new."""
@@ -184,10 +214,9 @@ class sparse_reshape(Opaque):
         indices = types[0]
         if len(known) < 2 or not isinstance(indices, TensorType):
             return None
-        try:
-            _, shape = self.reference(np.zeros((0, len(known[0])), indices.dtype), *known)
-        except RelayValueError:
-            return None  # it is refused when it runs
+        shape = _reshaped(*known)
+        if shape is None:
+            return None  # it is refused
         steps, below = (np.array(dense_strides(n.tolist()), "int64")[None] for n in (known[0], shape))
         flat = call_operator("multiply", call_operator("cast", at, dtype="int64"), Constant(steps))
         flat = call_operator("sum", flat, axis=(1,), keepdims=True)
@@ -210,6 +239,14 @@ class sparse_reshape(Opaque):
         ]
 
 
+def _reshaped(old: np.ndarray, new: np.ndarray) -> np.ndarray | None:
+    """The new shape with a number for -1; None where the two do not fit."""
+    shape = new.copy()
+    if (shape == -1).any():
+        shape[shape == -1] = np.prod(old) // (np.prod(shape[shape != -1]) or 1)
+    return shape if np.prod(shape) == np.prod(old) else None
+
+
 @op("sparse_fill_empty_rows", level=3)
 class sparse_fill_empty_rows(Opaque):
     """A sparse tensor with a default value in column 0 of every row that has none: a tuple of coordinates, values,
@@ -224,7 +261,7 @@ class sparse_fill_empty_rows(Opaque):
     dense_shape: Input = arg("the shape of the whole tensor", "(rank,)", "integers")
     default_value: Input = arg("what stands in rows that have no value", "() or ones", "that of sparse_values")
 
-    waivers = {"lower": "the number of rows that are filled depends on the data"}
+    waivers = {"lower": "the number of rows that are filled depends on the data; see with_room"}
 
     def relation(self, s: TypeSolver, indices: Type, values: Type, dense_shape: Type, default: Type) -> Type | None:
         at, v = rules.tensor(s, indices, "sparse_indices"), rules.tensor(s, values, "sparse_values")
@@ -249,6 +286,9 @@ class sparse_fill_empty_rows(Opaque):
     def reference(
         self, indices: np.ndarray, values: np.ndarray, dense_shape: np.ndarray, default: np.ndarray
     ) -> tuple[np.ndarray, ...]:
+        if ((indices[:, :1] < 0) | (indices[:, :1] >= dense_shape[0])).any():
+            text = f"a coordinate lies in no row of the shape {dense_shape.tolist()}"
+            raise RelayValueError(text, code="op.coordinates")
         empty = ~np.isin(np.arange(int(dense_shape[0])), indices[:, 0])
         new = np.zeros((int(empty.sum()), indices.shape[1]), indices.dtype)
         new[:, 0] = np.flatnonzero(empty)
@@ -256,6 +296,13 @@ class sparse_fill_empty_rows(Opaque):
         filled = np.concatenate([values, np.full(len(new), default.reshape(()), values.dtype)])
         order = np.argsort(rows[:, 0], kind="stable")
         return rows[order], filled[order], empty.astype("int64")
+
+    def with_room(self, args: Sequence[Expr]) -> Expr | None:
+        at, values, dense_shape, default = args
+        rows = dense_shape.data.numpy().tolist() if isinstance(dense_shape, Constant) else []
+        if not rows or not 0 <= rows[0] <= MOST_ROWS:
+            return None
+        return call_operator("padded_sparse_fill_empty_rows", at, values, default, rows=rows[0])
 
     @classmethod
     def returns(cls, call: Call) -> TupleWrapper:
@@ -265,3 +312,89 @@ class sparse_fill_empty_rows(Opaque):
     def samples(cls) -> list[Sample]:
         rows = np.array([[0, 1], [0, 3], [2, 0]], "int64")
         return [sample(rows, (3,), np.array([5, 6], "int64"), ())]
+
+
+@op("padded_sparse_fill_empty_rows", level=10)
+class padded_sparse_fill_empty_rows(Opaque):
+    """What sparse_fill_empty_rows gives for a tensor of so many rows, with room for a default value in each, and how
+    many rows of each field are meant; -1 if a coordinate lies in no row. Those behind are 0.
+    """
+
+    yields = (
+        "a tuple: (count + rows, rank) of the dtype of sparse_indices, (count + rows,) of that of sparse_values, "
+        "(rows,) int64, (3,) int32"
+    )
+    source = "tf.sparse.fill_empty_rows"
+
+    sparse_indices: Input = arg("the coordinates of the values", "(count, rank)", "integers")
+    sparse_values: Input = arg("the values", "(count,)")
+    default_value: Input = arg("what stands in rows that have no value", "() or ones", "that of sparse_values")
+    rows: int = attr(doc="how many rows the tensor has")
+
+    def result_type(self, s: TypeSolver, at: TensorType, values: TensorType, default: TensorType) -> Type | None:
+        rules.rank(s, rules.integers(s, at, "sparse_indices"), 2, "sparse_indices")
+        rules.equal_dims(s, at.shape[0], rules.rank(s, values, 1, "sparse_values").shape[0], "the rows and the values")
+        rules.same_dtype(s, values, rules.scalar(s, default, "default_value"))
+        room = derive(lambda n: n + self.rows, at.shape[0])
+        return TupleType(
+            [
+                TensorType((room, at.shape[1]), at.dtype),
+                TensorType((room,), values.dtype),
+                TensorType((self.rows,), "int64"),
+                TensorType((3,), "int32"),
+            ]
+        )
+
+    def reference(self, indices: np.ndarray, values: np.ndarray, default: np.ndarray) -> tuple[np.ndarray, ...]:
+        room, inside = len(indices) + self.rows, ((indices[:, :1] >= 0) & (indices[:, :1] < self.rows)).all()
+        out = [np.zeros((room, *x.shape[1:]), x.dtype) for x in (indices, values)]
+        if not inside:
+            return *out, np.zeros(self.rows, "int64"), np.full(3, -1, "int32")
+        found = sparse_fill_empty_rows.definition().reference(indices, values, np.array([self.rows]), default)
+        for field, rows in zip(out, found):
+            field[: len(rows)] = rows
+        return *out, found[2], np.array([len(x) for x in found], "int32")
+
+    def procedure(self, p: Procedure, *tensors: Tensor) -> None:
+        """How many values each row has says where it begins; then the values in their order."""
+        (places, filled, empty, numbers), (indices, values, default) = tensors[:4], tensors[4:]
+        b, (count, rank) = p.b, indices.shape
+        for out in (places, filled, empty):
+            p.each(out, lambda *_, out=out: b.const(0, out.dtype))
+        with p.parallel(1):
+            begin, found, inside = p.scratch(self.rows, "int64"), p.let(0), p.let(b.const(True, "bool"))
+            row_of = lambda k: b.load_index(indices(k, 0))
+            with p.loop(self.rows, kind="vectorized") as row:
+                p.store(begin, row, 0)
+            with p.loop(count) as k:
+                row = p.let(row_of(k))
+                p.add(inside, b.inside(row, self.rows), "all")
+                p.store(begin, row, begin(row) + 1)
+            with p.when(inside):
+                with p.loop(self.rows) as row:
+                    many = p.let(begin(row))
+                    p.store(begin, row, found)
+                    with p.when(b.eq(many, 0)):
+                        p.store(empty, row, 1)
+                        p.store(places, (found, 0), b.cast(row, places.dtype))
+                        p.store(filled, found, default(*[0] * len(default.shape)))
+                    p.add(found, b.max(many, 1))
+                with p.loop(count) as k:
+                    row = p.let(row_of(k))
+                    to = p.let(begin(row))
+                    p.store(begin, row, to + 1)
+                    p.store(filled, to, values(k))
+                    with p.loop(rank) as d:
+                        p.store(places, (to, d), indices(k, d))
+            for field, many in enumerate((found, found, b.index(self.rows))):
+                p.store(numbers, field, b.cast(b.select(inside, many, -1), "int32"))
+
+    @classmethod
+    def samples(cls) -> list[Sample]:
+        at = np.array([[0, 1], [0, 3], [2, 0], [4, 4], [4, 5]], "int64")
+        beyond = np.array([[3], [0]], "int32")
+        return [
+            sample(at, (5,), (), rows=6),
+            sample(beyond, TensorType((2,), "int32"), TensorType((1,), "int32"), rows=4),
+            sample(beyond, (2,), (), rows=3),
+        ]

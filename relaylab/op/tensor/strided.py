@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.dims import SymbolicDim, UndecidedSize
 from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
-from relaylab.loop.expr import ScalarExpr
+from relaylab.loop.expr import ScalarExpr, Tensor
 from relaylab.op import rules
-from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, call_operator, op, sample
+from relaylab.op.base import Injective, Input, Ints, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr
 from relaylab.op.shapes import derive, normalize_axes
 from relaylab.support.errors import RelayValueError
+
+if TYPE_CHECKING:
+    from relaylab.loop.procedure import Procedure
 
 WHOLE = slice(None)
 
@@ -191,7 +194,7 @@ def _parts(limits: Sequence[np.ndarray]) -> tuple[slice, ...]:
 
 
 @op("strided_set", level=4)
-class strided_set(Injective):
+class strided_set(Opaque):
     """`data` with the slice begin .. end by strides replaced by `v` (begin, end and strides are tensors)."""
 
     yields = "the shape of data, and its dtype"
@@ -203,7 +206,7 @@ class strided_set(Injective):
     end: Input = arg("the position along each axis before which the slice ends", "(n,)", "integers")
     strides: Input = arg("the distances of the positions along each axis, 1 where there is none", "(n,)", "integers")
 
-    waivers = {"lower": "whether the slice fits v depends on the values of begin, end and strides; see legal"}
+    pattern = OpPattern.INJECTIVE
 
     def relation(self, s: TypeSolver, data: Type, v: Type, *limits: Type) -> Type | None:
         found, value = rules.tensor(s, data), rules.tensor(s, v, "v")
@@ -242,6 +245,36 @@ class strided_set(Injective):
             raise RelayValueError(f"the slice has the shape {part.shape}, `v` {v.shape}", code="op.slice-shape")
         part[...] = v
         return out
+
+    def procedure(self, p: Procedure, out: Tensor, data: Tensor, v: Tensor, *limits: Tensor) -> None:
+        """A copy, then the slice as far as `v` has elements; what of `v` does not fit into it is left out."""
+        b, shape = p.b, data.shape
+        p.each(out, lambda *i: data(*i))
+        with p.parallel(v.shape[0] if shape else 1) as first:
+            many = min(x.shape[0] for x in limits[:2])
+            ranges = [self._range(p, d, n, limits) for d, n in enumerate(shape[:many])]
+            with p.loops(v.shape[1:]) as rest:
+                at, to = (first, *rest)[: len(shape)], list[Element]()
+                inside = list[Element]()
+                for k, n, (begin, end, step) in zip(at, shape, ranges):
+                    place = p.let(begin + k * step)
+                    to.append(place)
+                    inside += [b.inside(place, n), b.select(step > 0, place < end, b.land(place > end, step < 0))]
+                with p.when(b.all_of(*inside)):
+                    p.store(out, (*to, *at[len(to) :]), v(*at))
+
+    @staticmethod
+    def _range(p: Procedure, d: int, n: int, limits: Sequence[Tensor]) -> tuple[Element, Element, Element]:
+        """Where a slice of `n` elements begins, before which position it ends, and its step, as numpy has them."""
+        b, (begins, ends, strides) = p.b, limits
+        step = b.load_index(strides(d)) if d < strides.shape[0] else b.index(1)
+        step = p.let(b.max(b.min(step, n), b.index(0) - n))  # a longer one leaves as much
+        least = b.select(step < 0, b.index(-1), b.index(0))
+        found = list[Element]()
+        for limit in (begins, ends):
+            k = p.let(b.load_index(limit(d)))
+            found.append(p.let(b.max(b.min(b.select(k < 0, k + n, k), n + least), least)))
+        return found[0], found[1], step
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """With limits that are constants `v` is spread over the axes of `data`, and taken where the slice is."""
