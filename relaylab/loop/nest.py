@@ -34,15 +34,13 @@ from relaylab.loop.expr import (
 )
 from relaylab.loop.keep import EXPENSIVE, KeptRows, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
-from relaylab.loop.region import StoreRegion, substitute
+from relaylab.loop.region import INTERLEAVED, SQUARES, StoreRegion, substitute, transposed_axes
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.sizes import factors
 from relaylab.loop.weight import weight
 
 GRAIN = 4096
 FEW_ITEMS = 8
-INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved from vectors along the next one
-SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
 LEAST_TURNS = 3  # of a loop for which what it does not change is kept
 ROW_BLOCK = 1024  # the most elements of a row that is kept where the whole is divided among work items
 SHORT = 3  # turns that are no vector if a guard leaves some of them out
@@ -114,17 +112,9 @@ def _with_squares(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
 
     A copy that transposes is then done in squares; the same region where there is nothing to transpose.
     """
-    axes, value = region.axes, region.stores[0].value
-    strides = simplifier.linear(region.stores[0].address).terms
-    vector = next((a for a in axes[1:] if strides.get(a) == 1 and a.extent > INTERLEAVED), None)
-    nodes = post_order(*region.roots)
-    if vector is None or len(region.stores) > 1 or any(isinstance(n, (Reduce, Guard)) for n in nodes):
-        return region
-    for load in (n for n in post_order(value) if isinstance(n, Load)):
-        terms = simplifier.linear(load.indices[0]).terms
-        along = next((a for a in axes if terms.get(a) == 1), None)
-        if along is None or along.size is not None or terms.get(vector, 0) <= 1:
-            continue
+    for along, vector in transposed_axes(region, simplifier):
+        if vector is region.axes[0]:
+            return region
         size = max((t for t in SQUARES if along.extent % t == 0), default=0)
         if size:
             return _with_more_items(_split(region, along, size, simplifier), vector)

@@ -46,6 +46,8 @@ from relaylab.loop.simplify import Simplifier
 SEGMENTS = 32  # pieces of a region that is cut along several axes
 MOST_SEGMENTS = 512  # along one: a long concatenation would look at all its operands for every element
 MANY_PIECES = 8
+INTERLEAVED = 8  # the longest innermost axis whose elements are interleaved from vectors along the next one
+SQUARES = range(7, 17)  # how many neighbours of a load are worth a transposition in registers
 LONG = 64  # lanes whose ends are worth loops of their own
 _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne
@@ -91,6 +93,7 @@ def normalise(region: StoreRegion) -> list[tuple[StoreRegion, Simplifier]]:
         simplifier = Simplifier()
         current = current.map(simplifier)
         changed = merge_axes(current, simplifier) or split_axes(current) or cut_axes(current, simplifier)
+        changed = changed or cut_squares(current, simplifier)
         if changed:
             work.extend(reversed(changed))
         else:
@@ -275,6 +278,36 @@ def _cut(region: StoreRegion, axis: Axis, places: list[int]) -> list[StoreRegion
         left = max(max(region.segments, many) * own // many, 1)
         pieces.append(replace(_exchange(region, {axis: part + low}, {axis: (part,)}), segments=left))
     return pieces
+
+
+def transposed_axes(region: StoreRegion, simplifier: Simplifier) -> Iterator[tuple[Axis, Axis]]:
+    """The axes along which loads of a copy are contiguous where those of its stores, beside them, would gather."""
+    value, strides = region.stores[0].value, simplifier.linear(region.stores[0].address).terms
+    vector = next((a for a in region.axes if strides.get(a) == 1 and a.extent > INTERLEAVED), None)
+    nodes = post_order(*region.roots)
+    if vector is None or len(region.stores) > 1 or any(isinstance(n, (Reduce, Guard)) for n in nodes):
+        return
+    for load in (n for n in post_order(value) if isinstance(n, Load)):
+        terms = simplifier.linear(load.indices[0]).terms
+        along = next((a for a in region.axes if terms.get(a) == 1), None)
+        if along is not None and along.size is None and terms.get(vector, 0) > 1:
+            yield along, vector
+
+
+def cut_squares(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
+    """A copy that transposes along an axis of no even squares, cut so that every piece has some; [] if it is none."""
+    longest = SQUARES[-1]
+    for along, _ in transposed_axes(region, simplifier):
+        if any(along.extent % size == 0 for size in SQUARES):
+            return []
+        if along.extent > longest:
+            whole = along.extent // longest * longest
+            rest = along.extent - whole
+            if rest in SQUARES:
+                return _cut(region, along, [whole])
+            two = whole - longest  # two pieces of 8 to 11 take what is too little for one
+            return _cut(region, along, [*([two] if two else []), two + (longest + rest) // 2])
+    return []
 
 
 def flatten(root: ScalarExpr, flat: dict[Tensor, tuple[Tensor, tuple[int, ...], int]]) -> ScalarExpr:

@@ -30,6 +30,9 @@ CASES = [
     ((35, 48), (1, 0), "int16"),
     ((3, 40, 9), (0, 2, 1), "uint8"),
     ((2, 33, 7), (2, 0, 1), "int16"),
+    ((33, 17), (1, 0), "float32"),
+    ((20, 257), (1, 0), "uint8"),
+    ((2, 19, 197), (0, 2, 1), "float32"),
 ]
 
 
@@ -62,6 +65,17 @@ def test_squares_are_transposed_in_registers() -> None:
     _, group, _ = transposed((128, 48), (1, 0), "float32")
     text = lower_program(group.program(), CpuTarget.parse("llvm -mcpu=x86-64-v4")).text
     assert "gather" not in text and text.count("shufflevector") > 32
+
+
+@pytest.mark.parametrize("n", [*range(17, 120), 197, 251, 257, 997])
+def test_what_no_square_divides_is_cut_into_pieces_that_some_do(n) -> None:
+    _, group, _ = transposed((20, n), (1, 0), "float32")
+    lines = str(group.program()).splitlines()
+    sides = [int(line.rstrip(":").split()[-1]) for line in lines if line.lstrip().startswith("for i0i in")]
+    blocks = [int(line.rstrip(":").split()[-1]) for line in lines if "parallel i0o" in line]
+    blocks += [1] * (len(sides) - len(blocks))
+    assert all(7 <= side <= 16 for side in sides) and len(sides) <= 3
+    assert sum(side * many for side, many in zip(sides, blocks)) == n
 
 
 PLACES = {
