@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from codegen.fault_programs import leaves
-from op.op_cases import arrays_of, infer, lowered, type_of
+from op.op_cases import OF_PLACES, arrays_of, infer, lowered, type_of
 
 from relaylab.op.rounding import evaluated
 from relaylab import relay
@@ -125,6 +125,10 @@ def difference(name: str, case: Sample, target: str = "", tolerance: dict[str, f
         with np.errstate(all="ignore"):
             want = leaves(evaluated(record, args))
     except LookupError:  # an index of the case lies outside its tensor
+        return ""
+    except RelayError as error:  # what says places does not fit, which compiled code leaves out
+        if error.code not in OF_PLACES:
+            raise
         return ""
     wrong = mistyped(out, want)
     if wrong or "lower" in record.waivers:

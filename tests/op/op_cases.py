@@ -16,6 +16,9 @@ from relaylab.loop.evaluate import compute
 from relaylab.loop.procedure import perform
 from relaylab.op.base import RelationError
 
+OF_PLACES = ("op.coordinates", "op.new-shape", "op.slice-shape")
+"""The codes of what the reference refuses because of values, which say places as indices do."""
+
 
 class Solver:
     """Solves one relation: arguments may be incomplete; `found` keeps what they became."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from op_cases import arrays_of, cases, infer, lowered, type_of
+from op_cases import OF_PLACES, arrays_of, cases, infer, lowered, type_of
 from test_facets_agree import close, fits
 
 from relaylab.op.rounding import evaluated
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 ROOMS = tuple(f"relaylab.op.{room}" for room in ("tensor", "dyn", "image", "vision", "random", "vm"))
 NAMES = [n for n in sorted(OPERATORS) if OPERATORS[n].definition.__module__.startswith(ROOMS)]
-OF_PLACES = ("op.coordinates", "op.new-shape", "op.slice-shape")
 CHANGES = ("one", "dropped", "larger")
 
 
