@@ -140,9 +140,8 @@ def module():
 def test_text_and_json_keep_expressions_and_the_sizes_they_share():
     f = module()
     text = f.astext()
-    assert "meta[tir.Add][0]" in text and "meta[tir.Mul][0]" in text and "meta[tir.FloorDiv][0]" in text
-    assert "meta[tir.Add][0]" in str(f) and '"tir.Add"' not in str(f)
-    for again in (relay.parse(text), load_json(save_json(f))):
+    assert "Tensor[(n, 2 * m + 2, 4), float32], Tensor[(floordiv(n, 3), 2 * m, 4), float32]" in text
+    for again in (relay.parse(text), relay.parse(str(f)), load_json(save_json(f))):
         n, m, _ = again["main"].params[0].checked_type.shape
         tail, first = InferType()(again)["main"].body.checked_type.fields
         assert tail.shape == (n, 2 * m + 2, 4) and first.shape == (n // 3, 2 * m, 4)

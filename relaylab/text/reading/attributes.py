@@ -13,6 +13,7 @@ from relaylab.ir.types import AnyDim
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.text.reading.devices import DEVICE, device_from
 from relaylab.text.reading.metadata import CONSTANT, slot_of
+from relaylab.text.reading.sizes import at_size, size
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, quote, special_number, unquote, whole
 
@@ -67,6 +68,8 @@ def _name(p: State) -> str:
 def value_(p: State, depth: int = 0) -> object:
     """The value of an attribute."""
     token, kind, text = p.i, p.kinds[p.i], p.texts[p.i]
+    if at_size(p, known=True):
+        return size(p)
     if kind in ("number", "-") or (kind == "name" and special_number(text, plain=True)):
         return number(p, attribute=True)[0]
     if kind == "name" and p.kinds[token + 1] == "(":

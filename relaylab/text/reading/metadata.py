@@ -2,8 +2,9 @@
 
 A JSON object behind `#[metadata]`: `{"version": 1, "<type key>": [entry, …]}`; `meta[key][i]` in
 the text stands for entry `i`. A constant is `{"dtype", "shape", "data"}` with `data` the base64
-of its elements, little-endian, in row-major order. An expression of sizes
-is `{"a", "b"}`: numbers, or references to others. A section that TVM wrote is read too.
+of its elements, little-endian, in row-major order. Sizes stand in the text; those that it
+calls by another name have that in an entry (`written`). Earlier releases wrote entries of all: an expression
+is `{"a", "b"}`, numbers, or references to others. A section that TVM wrote is read too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -20,13 +20,14 @@ import numpy as np
 
 from relaylab.ir.attrs import Attrs, DictAttrs
 from relaylab.ir.base import VirtualDevice
-from relaylab.ir.dims import OPERATIONS, Dim, SizeExpr, SizeVar, SymbolicDim, apply_operation
+from relaylab.ir.dims import OPERATIONS, Dim, SizeVar, SymbolicDim, apply_operation
 from relaylab.ir.expr import Constant
 from relaylab.ir.op import OPERATORS
 from relaylab.ir.types import dtype_name
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
 from relaylab.text.reading.devices import DEVICE, decoded, encoded
+from relaylab.text.reading.size_names import SizeNames
 from relaylab.text.reading.tvm_metadata import DEEPEST, is_tvm
 from relaylab.text.reading.tvm_metadata import entries as tvm_entries
 from relaylab.text.scalars import MOST_DIGITS
@@ -55,14 +56,14 @@ def commented(text: str) -> str:
 class MetaWriter:
     """Collects entries while a program is printed; only if they are `stored` do devices stand among them.
 
-    Sizes that are `named` are written as people read them (`batch`, `2 * seq`), in what is not read back.
+    Sizes have none: they are written by their names (`batch`, `2 * seq`).
     """
 
-    def __init__(self, stored: bool = False, named: bool = False) -> None:
-        self.stored, self.named = stored, named
+    def __init__(self, stored: bool = False) -> None:
+        self.stored = stored
+        self.sizes = SizeNames()
         self.entries: dict[str, list[Storable]] = {}
         self._index: dict[int, str] = {}
-        self._sizes: dict[SymbolicDim, SymbolicDim] = {}
         self._devices: dict[VirtualDevice, VirtualDevice] = {}
 
     def reference(self, key: str, value: Storable) -> str:
@@ -74,42 +75,22 @@ class MetaWriter:
             entries.append(value)
         return known
 
-    def size(self, d: Dim) -> str:
-        """A dimension: a number, `?`, or the reference of a size with a name or of an expression of such."""
-        if self.named or not isinstance(d, SymbolicDim):
-            return str(d)
-        first = self._sizes.setdefault(d, d)
-        if not isinstance(first, SizeExpr):
-            return self.reference(SIZE_VAR, first)
-        key, left, right = first.operation
-        for operand in (left, right):
-            self.size(operand)
-        return self.reference(key, first)
-
     def device(self, device: VirtualDevice) -> str:
         """A device: what is known of it, or the reference of its entry."""
         return self.reference(DEVICE, self._devices.setdefault(device, device)) if self.stored else repr(device)
 
-    def sizes(self, text: str) -> str:
-        """What the references of sizes in a text stand for, as a comment; empty if there are none."""
-        used = dict.fromkeys(re.findall(r"meta\[(tir\.\w+)\]\[(\d+)\]", text))
-        told = [f"meta[{key}][{k}] is {self.entries[key][int(k)]}" for key, k in used if key in self.entries]
-        return f"/* {commented(', '.join(told))} */" if told else ""
-
     def section(self) -> str:
         """The section as text, one line for each entry; empty if there are no entries."""
-        if not self.entries:
+        renamed = [{"name": s.name, "written": name} for s, name in self.sizes.known.items() if s.name != name]
+        if not self.entries and not renamed:
             return ""
         parts = [f'{{\n  "version": {VERSION}']
         for key, values in self.entries.items():
-            lines = ",\n    ".join(json.dumps(self._encode(v)) for v in values)
+            lines = ",\n    ".join(json.dumps(_encode(v)) for v in values)
             parts.append(f"  {json.dumps(key)}: [\n    {lines}\n  ]")
+        if renamed:
+            parts.append(f"  {json.dumps(SIZE_VAR)}: {json.dumps(renamed)}")
         return "#[metadata]\n" + ",\n".join(parts) + "\n}\n"
-
-    def _encode(self, value: Storable) -> dict[str, object]:
-        if isinstance(value, SizeExpr):
-            return {n: int(d) if isinstance(d, int) else self.size(d) for n, d in zip("ab", value.operation[1:])}
-        return _encode(value)
 
 
 def _encode(value: Storable) -> dict[str, object]:
@@ -117,8 +98,6 @@ def _encode(value: Storable) -> dict[str, object]:
         array = np.ascontiguousarray(value.data.numpy())
         raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         return {"dtype": array.dtype.name, "shape": value.data.shape, "data": base64.b64encode(raw).decode()}
-    if isinstance(value, SizeVar):
-        return {"name": value.name}
     if isinstance(value, VirtualDevice):
         return encoded(value)
     assert isinstance(value, Attrs)
@@ -199,6 +178,11 @@ class MetaTable:
             return cls({}, given)
         lists = {key: listed(values) for key, values in entries.items()}
         return cls({key: values for key, values in lists.items() if values is not None}, given)
+
+    def size_name(self, written: str) -> str:
+        """The name of a size that the text calls by another, as its own is no word, or that of two."""
+        entries = (cast("dict[str, object]", e) for e in self._stored.get(SIZE_VAR, ()) if isinstance(e, dict))
+        return next((str(e.get("name", written)) for e in entries if e.get("written") == written), written)
 
     def holds(self, key: str) -> bool:
         """Whether there is any data of a kind, so that a missing entry is a mistake."""

@@ -6,6 +6,7 @@ from typing import Generic
 from typing import TypeVar as TypeVar_
 
 from relaylab.ir.adt import Constructor
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.expr import Expr, GlobalVar, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TypeVar
@@ -48,6 +49,8 @@ class Names:
         self.graph: dict[str, tuple[Expr, Span]] = {}
         self.own: set[str] = set()
         """The numbers that the definition which is being read has bound itself."""
+        self.sizes: dict[str, SizeVar] = {}
+        """Sizes, which have one name in all of the source."""
         self.constructors: dict[str, Constructor] = {}
         self.globals: dict[str, GlobalVar] = {}
         self.global_types: dict[str, GlobalTypeVar] = {}

@@ -9,9 +9,10 @@ import numpy as np
 from relaylab.ir.expr import Expr, Var
 from relaylab.ir.module import IRModule
 from relaylab.support.trampoline import Task
-from relaylab.text.reading.metadata import MetaTable
+from relaylab.text.reading.metadata import SIZE_VAR, MetaTable
 from relaylab.text.reading.names import Names
 from relaylab.text.reading.reader import TokenReader
+from relaylab.text.reading.size_names import named_sizes
 
 DEEPEST = 100
 """How deep types, patterns and attribute values may nest. Expressions may nest to any depth."""
@@ -35,6 +36,7 @@ class State(TokenReader):
         super().__init__(text, source_name)
         self.nested = nested
         self.names = Names() if mod is None else Names.of(mod)
+        self.names.sizes |= named_sizes((meta_table or {}).get(SIZE_VAR, ()))
         section = text[self.metadata :] if self.metadata >= 0 else ""
         self.meta = MetaTable.read(section, meta_table or {}, self._bad_metadata)
         self.holes: dict[int, Var] = {}

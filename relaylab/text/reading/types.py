@@ -17,6 +17,7 @@ from relaylab.ir.types import (
     TypeCall,
     TypeVar,
 )
+from relaylab.text.reading.sizes import at_size, size
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number
 
@@ -167,6 +168,8 @@ def _shape(p: State) -> list[Dim]:
 
 def _dim(p: State) -> Dim:
     kind, token = p.kinds[p.i], p.i
+    if at_size(p):
+        return size(p)
     if kind == "number":
         p.i += 1
         return _int_dim(p, token)
@@ -179,7 +182,7 @@ def _dim(p: State) -> Dim:
         if isinstance(value, (AnyDim, IntImm)):
             return value
         raise p.stop("parse.bad-dimension", f"`{p.texts[token]}` is not a dimension", token)
-    raise p.unexpected("a dimension", help="a dimension is a number that is not negative, or `?` for an unknown one")
+    raise p.unexpected("a dimension", help="a dimension is a number that is not negative, a name of a size, or `?`")
 
 
 def _int_dim(p: State, token: int) -> IntImm:

@@ -66,7 +66,7 @@ def value_text(value: object, meta: MetaWriter) -> str:
         case int():
             return str(int(value))
         case AnyDim():
-            return meta.size(value)
+            return meta.sizes.text(value)
         case float():
             return attribute_float(value)
         case DictAttrs():

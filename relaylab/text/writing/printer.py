@@ -32,9 +32,9 @@ _INLINE = (Var, Constant, GlobalVar, Op, Constructor)
 class Printer:
     """Prints the functions of one program: numbers, names and meta data run through all of them."""
 
-    def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False, named: bool = False):
-        self.meta = MetaWriter(stored=meta, named=named)
-        self.types = TypeText(self.meta)
+    def __init__(self, meta: bool = False, annotate: Annotate | None = None, spans: bool = False):
+        self.meta = MetaWriter(stored=meta)
+        self.types = TypeText(self.meta.sizes)
         self.stored, self.annotate, self.spans = meta, annotate, spans
         self.names = UniqueNames()
         self.count = 0
@@ -107,7 +107,7 @@ class Printer:
             return [told] if (told := self.annotate(node)) else []
         parts: list[str] = []
         if self.typed and type(node) in (Call, Constant) and node.inferred is not None:
-            parts.append(f"ty={self.types.text(node.inferred, named=True)}")
+            parts.append(f"ty={self.types.text(node.inferred)}")
         if self.spans and node.span is not None:
             parts.append(f"span={node.span}")
         return [f" /* {commented(' '.join(parts))} */"] if parts else []

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from relaylab.ir.adt import Clause, Pattern
 from relaylab.ir.attrs import DictAttrs
+from relaylab.ir.dims import SizeVar
 from relaylab.ir.expr import Constant, Expr, TupleWrapper
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import Type, TypeData
 from relaylab.support.trampoline import Task, run
 from relaylab.text.reading.definitions import VERSION
-from relaylab.text.reading.metadata import Storable
+from relaylab.text.reading.metadata import SIZE_VAR, Storable
 from relaylab.text.writing.attribute_text import dict_attributes
 from relaylab.text.writing.doc import NL, Doc, Range, TextLayout, braces, joined
 from relaylab.text.writing.naming import global_text
@@ -33,8 +34,7 @@ def text(
     printer = Printer(meta, annotate, spans)
     body = TextLayout(document(printer, node)).text
     if not header:
-        sizes = "" if isinstance(node, Type) else printer.meta.sizes(body)
-        return body + (f"{sizes}\n" if body.endswith("\n") else f"\n{sizes}") if sizes else body
+        return body
     attrs = _module_attrs(printer, node)
     return f'#[version = "{VERSION}"]\n{attrs}{body}{_section(printer, node, meta)}'
 
@@ -44,11 +44,11 @@ def print_with_map(
 ) -> tuple[str, list[Range]]:
     """The text of a program, and which characters belong to which node.
 
-    `name` says what constants are called that stand in the section of meta data; sizes are called by their names.
+    `name` says what constants are called that stand in the section of meta data.
     A range `(start, end, node)` covers the definition of a node (`%0 = add(%x, %y)`, without the
     comment), the name of a variable, or one use (`%0`). Ranges nest; outer ones come first.
     """
-    layout = TextLayout(document(Printer(annotate=annotate, named=True), node), name)
+    layout = TextLayout(document(Printer(annotate=annotate), node), name)
     return layout.text, layout.ranges
 
 
@@ -60,8 +60,14 @@ def text_to_edit(mod: IRModule, known: Mapping[str, Sequence[Storable]]) -> tupl
     printer = Printer(annotate=lambda node: "")
     for key, entries in known.items():
         for entry in entries:
-            printer.meta.reference(key, entry)
-    return TextLayout(document(printer, mod)).text, printer.meta.entries
+            if isinstance(entry, SizeVar):
+                printer.meta.sizes.name(entry)
+            else:
+                printer.meta.reference(key, entry)
+    text = TextLayout(document(printer, mod)).text
+    if printer.meta.sizes.known:
+        printer.meta.entries[SIZE_VAR] = [*printer.meta.sizes.known]
+    return text, printer.meta.entries
 
 
 def document(p: Printer, node: object) -> Doc:
@@ -90,10 +96,11 @@ def document(p: Printer, node: object) -> Doc:
 
 def _section(p: Printer, node: object, meta: bool) -> str:
     """What follows the program: its meta data, or the remark that it has some."""
-    if not p.meta.entries:
+    if not p.meta.entries and not meta:
         return ""
+    section = p.meta.section()
     gap = "\n" if isinstance(node, IRModule) else "\n\n"
-    return gap + (p.meta.section() if meta else _OMITTED)
+    return gap + (section if meta else _OMITTED) if section else ""
 
 
 def _module_attrs(p: Printer, node: object) -> str:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from relaylab.ir.dims import Dim
 from relaylab.ir.types import LONGEST, FuncType, TensorType, Type, TypeVar, text_parts, type_leaves
-from relaylab.text.reading.metadata import MetaWriter
+from relaylab.text.reading.size_names import SizeNames
 from relaylab.text.writing.naming import type_var_name
 
 
 class TypeText:
     """Prints the types of one program."""
 
-    def __init__(self, meta: MetaWriter):
-        self.meta = meta
+    def __init__(self, sizes: SizeNames):
+        self.sizes = sizes
         self._names: dict[TypeVar, str] = {}
         self._taken: set[str] = set()
-        self._texts: dict[tuple[int, bool], tuple[Type, str]] = {}
-        self._size: Callable[[Dim], str] = meta.size
+        self._texts: dict[int, tuple[Type, str]] = {}
 
     def reserve(self, names: Iterable[str]) -> None:
         """Names that no type parameter may get: those of the module's data types."""
@@ -48,13 +46,11 @@ class TypeText:
         names = [self._names[p] for p in params]
         return f"[{', '.join(names)}]" if names else ""
 
-    def text(self, t: Type, named: bool = False) -> str:
-        """The text of a type; in a comment, which nobody reads back, sizes may be `named`."""
-        key = id(t), named
-        known = self._texts.get(key)
+    def text(self, t: Type) -> str:
+        """The text of a type."""
+        known = self._texts.get(id(t))
         if known is None:
-            self._size = str if named else self.meta.size
-            known = self._texts[key] = (t, self._build(t))  # with `t`: its id stays its own as long as it lives
+            known = self._texts[id(t)] = (t, self._build(t))  # with `t`: its id stays its own as long as it lives
         return known[1]
 
     def _build(self, t: Type) -> str:
@@ -93,7 +89,7 @@ class TypeText:
     def _tensor(self, t: TensorType) -> str:
         if not t.shape:
             return t.dtype
-        return f"Tensor[({', '.join(map(self._size, t.shape))}), {t.dtype}]"
+        return f"Tensor[({', '.join(map(self.sizes.text, t.shape))}), {t.dtype}]"
 
 
 def _longest(t: Type) -> int:
