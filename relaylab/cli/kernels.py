@@ -44,7 +44,7 @@ def asm_command(args: argparse.Namespace) -> int:
     from relaylab.viz.diffs.tokens import for_stream
 
     program = study.load(args.program)
-    lib = study.built(program, args.opt_level, target=args.target)
+    lib = study.compiled(program, args.opt_level, args.target)
     if args.output:
         say(f"wrote {study.control_flow(lib, args.kernel).save(args.output, **on_paper(args))}")
         return 0

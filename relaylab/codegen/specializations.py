@@ -73,6 +73,8 @@ class Specialization:
     shapes: str
     seconds: float
     executor: GraphExecutor | FlowForm
+    mod: IRModule
+    """What it was compiled from: the program with numbers for sizes."""
     result: Type | None
     uses: int = 1
 
@@ -208,14 +210,14 @@ class Specializations:
                 spent[0] += seconds
         return ADT(0, outputs) if self.flat else _nested(self.result, iter(outputs))
 
-    def prepare(self) -> bool:
-        """Whether there is a form for all sizes: one that no call has made is made and let go, its code is noted."""
+    def form(self) -> AnyForm | None:
+        """The form for all sizes, if there is one; one that no call has made is made, not kept, and its code noted."""
         if self.open is not None:
-            return True
+            return self.open
         types = [t for _, t in input_tensors(self.params)]
         shapes = [tuple(d if isinstance(d, int) else FIRST_SIZE for d in t.shape) for t in types]
         with self.lock:
-            return copy(self)._open_form(shapes) is not None
+            return copy(self)._open_form(shapes)
 
     def _open_form(self, shapes: Sequence[Shape]) -> AnyForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""
@@ -319,7 +321,7 @@ class Specializations:
             for k, p in enumerate(mod["main"].params)
         )
         seconds = time.perf_counter() - start
-        return Specialization(text, seconds, executor, mod["main"].ret_type)
+        return Specialization(text, seconds, executor, mod, mod["main"].ret_type)
 
     def compiled(self, mod: IRModule, shapes: Sequence[Shape]) -> GraphExecutor | FlowForm | None:
         """What runs a program of numbers for sizes; None if it is no graph."""

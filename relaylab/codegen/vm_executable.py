@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.codegen.build import parse_target
+from relaylab.codegen.build import build, parse_target
 from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.flow.machine import FlowFunctions
+from relaylab.codegen.inspection.vm_listing import listing
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import Entries
 from relaylab.codegen.native_function import NativeFunction, with_native_code
@@ -21,8 +22,8 @@ from relaylab.codegen.open.staged import StagedForm
 from relaylab.codegen.operations.schedules import one_program
 from relaylab.codegen.saved_program import options_now, saved_options, saved_text
 from relaylab.codegen.specializations import Specializations
-from relaylab.codegen.vm_listing import listing
 from relaylab.codegen.vm_networks import is_network, with_networks
+from relaylab.codegen.vm_parts import CompiledParts, Titled, parts_of
 from relaylab.codegen.vm_straight import ArrayArguments, Straight
 from relaylab.interp.plan import Plan
 from relaylab.ir.base import Expr
@@ -52,6 +53,12 @@ class VMExecutable:
         self.context = options_now() if specializations is None else specializations.context
         self.plans: dict[Function, Plan] = {}
         self.values: dict[Constant, np.ndarray] = {}
+
+    def __repr__(self) -> str:
+        cpu = self.target.partition(" -mattr")[0]  # its features would take ten lines
+        return (
+            f"<compiled program of {', '.join(f'@{name}' for name in self.globals[:8])} for the virtual machine, {cpu}>"
+        )
 
     def check_machine(self) -> None:
         """ArtifactError `runtime.other-machine` unless this machine runs what it is compiled for."""
@@ -101,6 +108,38 @@ class VMExecutable:
         """The names of the compiled kernels, each once."""
         return list(dict.fromkeys(name for n in self.natives.values() for name in n.library.kernels()))
 
+    def parts(self) -> CompiledParts:
+        """What was compiled as networks that can be looked at: the form for all sizes, those for the shapes that were
+        called often; of a program without forms its kernels. What only a call would make is made for it, and let go.
+        """
+        forms, found = self.specializations, list[Titled]()
+        with self.context:
+            form = None if forms is None else forms.form()
+            if forms is not None and form is not None:
+                found += parts_of(form, forms.mod, self._target)
+            elif forms is None or not forms.forms:
+                libraries = {id(n): (f"{n.name}:", n.library) for n in self.natives.values()}
+                found += libraries.values()
+            for made in [] if forms is None else forms.forms.values():
+                if isinstance(made.executor, FlowForm):
+                    networks = parts_of(made.executor, made.mod, self._target)
+                    found += [(f"for {made.shapes}, {title}", lib) for title, lib in networks]
+                else:
+                    found.append((f"for {made.shapes}:", build(made.mod, self._target)))
+        return CompiledParts(found)
+
+    def kernels(self) -> list[str]:
+        """The names of the kernels, as `inspect` takes them."""
+        return self.parts().kernels()
+
+    def inspect(self, stage: str = "loop", kernel: str | None = None) -> str:
+        """The text of a stage of one kernel, or of all: see `inspect` of what `relay.build` gives."""
+        return self.parts().inspect(stage, kernel)
+
+    def summary(self) -> str:
+        """A table of the kernels of each compiled part."""
+        return self.parts().summary()
+
     def get_function_params(self, func_name: str) -> list[str]:
         """The parameters of a function."""
         return parameter_names(self.program[func_name].params)
@@ -127,7 +166,7 @@ class VMExecutable:
     def _noted(self) -> Mapping[str, bytes]:
         """What it was made from, with what only a call would make: that is made, and the executable stays as it is."""
         forms = self.specializations
-        if (forms is None or not forms.prepare()) and "main" in self.program:
+        if (forms is None or forms.form() is None) and "main" in self.program:
             functions = FlowFunctions(self.program, self.natives, self._target, self.context.objects)
             functions.at(self.program.get_global_var("main"))
         return self.context.objects.known

@@ -58,7 +58,7 @@ from relaylab.lab.options import (
     listed,
     on_paper,
 )
-from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
+from relaylab.runtime.module import STAGES
 from relaylab.support.formats import SEVERAL, SHAPES, words
 from relaylab.support.options import natural
 from relaylab.support.quoting import is_name
@@ -282,7 +282,7 @@ class RelayMagics(_Shell, Magics):
         """Compile a program for this CPU."""
         args = parse(self.relay_build, line)
         program = bound(args.program, self.names(local_ns))
-        lib = study.built(program, self.level(args), target=args.target)
+        lib = study.compiled(program, self.level(args), args.target)
         tell(args, study.describe(lib))
         shown = self.give(args, lib)
         return None if args.out else shown
@@ -301,7 +301,7 @@ class RelayMagics(_Shell, Magics):
         args, names = parse(self.relay_run, line), self.names(local_ns)
         target = value_of(args.program, names) if args.program in names else args.program
         inputs = inputs_of(args.inputs, names)
-        if isinstance(target, GraphExecutorFactoryModule):
+        if study.is_compiled(target):
             if args.check:
                 raise UsageError(f"`{args.program}` is compiled; --check needs the program that it was made from")
             return self.give(args, study.run_library(target, inputs, args.seed))
@@ -312,6 +312,7 @@ class RelayMagics(_Shell, Magics):
 
     @takes(
         MODULE.but(help="a program, or what %%relay_build gave"),
+        MagicOption("inputs", nargs="*", help="name=expression; others are drawn"),
         NUMBER,
         MagicOption(
             "--hot",
@@ -329,12 +330,12 @@ class RelayMagics(_Shell, Magics):
         """Measured time per kernel, its share of the machine's peak, and where the slowest come from."""
         args, names = parse(self.relay_profile, line), self.names(local_ns)
         named = names.get(args.program)
-        what = named if isinstance(named, GraphExecutorFactoryModule) else bound(args.program, names)
+        what = named if study.is_compiled(named) else bound(args.program, names)
         if args.operators:
             if not isinstance(what, study.Program):
                 raise UsageError(f"`{args.program}` is compiled; --operators needs the program that it was made from")
             return self.give(args, study.operator_table(what, self.level(args), args.number).sorted(args.operators))
-        report = study.profile(what, self.level(args), args.number)
+        report = study.profile(what, self.level(args), args.number, inputs=inputs_of(args.inputs, names))
         if not args.quiet:
             scrolled.show("\n\n".join(filter(None, (report.table(), report.hot(args.hot)))))
         return self.give(args, report) if args.out else None
@@ -359,8 +360,8 @@ class RelayMagics(_Shell, Magics):
         """A kernel at each level, down to the instructions."""
         args, names = parse(self.relay_asm, line), self.names(local_ns)
         library = names.get(args.library)
-        if not isinstance(library, GraphExecutorFactoryModule):
-            library = study.built(bound(args.library, names), self.opt_level)
+        if not study.is_compiled(library):
+            library = study.compiled(bound(args.library, names), self.opt_level)
         if args.picture or args.save:
             return self.saved(args, study.control_flow(library, args.kernel))
         if args.llvm_passes:

@@ -16,7 +16,7 @@ from relaylab.runtime.executable import Executable
 from relaylab.runtime.executor import GraphExecutor, unpicklable
 from relaylab.runtime.native import Code
 from relaylab.runtime.ndarray import NDArray, array
-from relaylab.runtime.overview import KernelModule, StageSource, of_parts, overview, source
+from relaylab.runtime.overview import KernelModule, StageSource, kernel_called, of_parts, overview, source
 from relaylab.runtime.threads import num_threads
 from relaylab.support.checked import checked, fitting
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError, is_a, shown, warn
@@ -34,7 +34,6 @@ STAGES = {
     "asm": "assembly, each instruction with its Relay node",
 }
 KEPT_STAGES = ("relay", "loop", "why", "llvm")
-MOST_NAMES = 12
 Function = Callable[..., Any]
 
 
@@ -340,20 +339,7 @@ class GraphExecutorFactoryModule(Module):
 
     def kernel_called(self, name: str) -> str:
         """The kernel of a name, whole or after `_fused_`, or the only one with it; RelayValueError otherwise."""
-        names = self.kernels()
-        found = [n for n in names if name in (n, n.partition("_fused_")[2])] or [n for n in names if name in n]
-        if len(found) == 1:
-            return found[0]
-        few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")
-        which = (
-            f"{len(found)} kernels have `{name}` in their names"
-            if name
-            else f"the module has {len(found)} kernels, name one"
-        )
-        what = which if found else f"there is no kernel `{name}`"
-        raise RelayValueError(
-            what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}"
-        )
+        return kernel_called(name, self.kernels())
 
     def summary(self) -> str:
         """A table of the kernels: operators, result, work of a call, which code does it, and how often it is called."""

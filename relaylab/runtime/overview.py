@@ -13,9 +13,10 @@ from relaylab.support.words import counted
 
 _OPERATOR = re.compile(r"([A-Za-z_][\w.]*)\(")
 _RESULT = re.compile(r"-> (.*) \{$", re.MULTILINE)
-_TENSOR = re.compile(r"Tensor\[\(([^()]*)\), (\w+)\]")
+_TENSOR = re.compile(r"Tensor\[\((.*?),?\), (\w+)\]")
 _HASH = re.compile(r"_[0-9a-f]{12}$")
 WIDEST = 72
+MOST_NAMES = 12
 
 
 def overview(names: Sequence[str], plan: ExecutionPlan, relay: Callable[[str], str] | None) -> str:
@@ -71,10 +72,31 @@ def _operators(text: str) -> str:
 def _result(text: str) -> str:
     """The type of the result, as short as it can be said."""
     found = _RESULT.search(text)
-    short = _TENSOR.sub(
-        lambda m: f"{m[1].rstrip(',').replace(', ', 'x') or 'scalar'} {m[2]}", found[1] if found else ""
-    )
+    short = _TENSOR.sub(lambda m: f"{_extents(m[1])} {m[2]}", found[1] if found else "")
     return short if len(short) <= WIDEST else short[: WIDEST - 1] + "…"
+
+
+def kernel_called(name: str, names: Sequence[str]) -> str:
+    """The kernel of a name, whole or after `_fused_`, or the only one with it; RelayValueError otherwise."""
+    found = [n for n in names if name in (n, n.partition("_fused_")[2])] or [n for n in names if name in n]
+    if len(found) == 1:
+        return found[0]
+    few = ", ".join((found or names)[:MOST_NAMES]) + (" …" if len(found or names) > MOST_NAMES else "")
+    which = (
+        f"{len(found)} kernels have `{name}` in their names"
+        if name
+        else f"the module has {len(found)} kernels, name one"
+    )
+    what = which if found else f"there is no kernel `{name}`"
+    raise RelayValueError(
+        what, code="runtime.kernel", help=(not found and did_you_mean(name, names)) or f"kernels: {few}"
+    )
+
+
+def _extents(dims: str) -> str:
+    """`2x3`; expressions of sizes are longer and stand apart."""
+    apart = " " in dims.replace(", ", "")
+    return (dims if apart else dims.replace(", ", "x")) or "scalar"
 
 
 class StageSource(Protocol):

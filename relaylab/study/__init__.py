@@ -22,7 +22,9 @@ from relaylab.study.rewriting import Rewrite, Rewrites, rewrites
 from relaylab.study.roofline import Roofline, roofline
 from relaylab.study.running import (
     built,
+    compiled,
     describe,
+    is_compiled,
     listing,
     llvm_steps,
     operator_table,
@@ -45,9 +47,10 @@ __all__ = [
     "Interval", "LESSONS", "Lesson", "LiveText", "Pipeline", "Program", "Quantity", "Recording", "Roofline", "Row",
     "ScheduleMoment", "Suggestion", "Suggestions", "SweepCell", "SweepRow", "SweepTable", "TraceLine", "Trial",
     "Tuning", "TuningGain", "WhyNot", "Worth", "Worths", "bisect", "bisect_history", "built", "cells", "check",
-    "compare", "compare_compilers", "comparison",
+    "compare", "compare_compilers", "comparison", "compiled",
     "compare_recordings", "control_flow", "crash_of", "describe", "difference", "errors", "exceeded", "explain",
-    "explore", "interval", "leaves", "listing", "llvm_steps", "load", "needs_vm", "operator_table", "operators",
+    "explore", "interval", "is_compiled", "leaves", "listing", "llvm_steps", "load", "needs_vm",
+    "operator_table", "operators",
     "pass_of", "predicted", "profile", "race", "read", "record", "records_table", "relative_error", "reopen",
     "roofline", "rule_hits", "rules_of", "run", "run_library", "schedule", "schedule_steps", "seeded", "split",
     "stage_diff", "suggestions", "sweep", "timed", "tune", "why", "why_not", "worth",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from relaylab.codegen.inspection.control_flow import flows
-from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.codegen.vm_parts import CompiledParts
+from relaylab.study.running import Compiled, looked_at
 from relaylab.viz import Picture, View, show
 from relaylab.viz.graph.control_flow import control_flow as view_of
 
 
-def control_flow(lib: GraphExecutorFactoryModule, kernel: str | None = None, **options: Any) -> Picture:
+def control_flow(lib: Compiled | CompiledParts, kernel: str | None = None, **options: Any) -> Picture:
     """The picture of the blocks and loops of a kernel (or of the only one); `options` are those of `viz.show`.
 
     A function that takes several native kernels is drawn with one graph each. RelayValueError for an unknown name, for
@@ -18,7 +19,7 @@ def control_flow(lib: GraphExecutorFactoryModule, kernel: str | None = None, **o
     """
     views = [
         view_of(flow, linked.title, flow.name)
-        for linked in lib.linked(kernel or "")
+        for linked in looked_at(lib).linked(kernel or "")
         for flow in flows(linked.kernel.text)
     ]
     if len(views) == 1:

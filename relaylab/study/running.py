@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
 from relaylab import relay, viz
 from relaylab.codegen.inspection.llvm_passes import LLVMStep, llvm_passes
 from relaylab.codegen.kernels.kernel import module_text
+from relaylab.codegen.vm import VirtualMachine, VMExecutable
+from relaylab.codegen.vm_parts import CompiledParts
+from relaylab.codegen.vm_profiler import VirtualMachineProfiler
 from relaylab.interp import random_inputs
+from relaylab.interp.values import Value
+from relaylab.ir.types import TensorType
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
-from relaylab.runtime.profiling import Report
+from relaylab.runtime.profiling import Count, Duration, Metric, Percent, Report
 from relaylab.study.checking import leaves, needs_vm
 from relaylab.study.program import Loadable, load, with_known_sizes
 from relaylab.support.errors import RelayValueError
@@ -24,6 +29,9 @@ from relaylab.support.words import counted
 from relaylab.transform import PassContext
 
 T = TypeVar("T")
+Compiled = GraphExecutorFactoryModule | VMExecutable
+HOT = 5
+"""Of how many kernels a report has the Relay function."""
 
 
 def timed(what: Callable[[], T]) -> tuple[T, float]:
@@ -57,10 +65,10 @@ def run(
     return found[0] if len(found) == 1 else found
 
 
-def run_library(
-    lib: GraphExecutorFactoryModule, inputs: Mapping[str, Any], seed: int = 0
-) -> np.ndarray | list[np.ndarray]:
-    """What a compiled library gives; inputs that are not given are drawn from `seed`."""
+def run_library(lib: Compiled, inputs: Mapping[str, Any], seed: int = 0) -> np.ndarray | list[np.ndarray]:
+    """What a compiled program gives; inputs that are not given are drawn from `seed`."""
+    if isinstance(lib, VMExecutable):
+        return run_executable(lib, inputs, seed)
     module = seeded(lib, inputs, seed)
     module.run()
     found = [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
@@ -91,11 +99,19 @@ def built(
 
 
 def profile(
-    what: Loadable | GraphExecutorFactoryModule, opt_level: int = 3, number: int = 20, target: str = "llvm"
+    what: Loadable | Compiled,
+    opt_level: int = 3,
+    number: int = 20,
+    target: str = "llvm",
+    inputs: Mapping[str, Any] | None = None,
 ) -> Report:
-    """Measured time per kernel of a library or of a program, as a report; `target` is what a program is built for."""
-    lib = what if isinstance(what, GraphExecutorFactoryModule) else built(what, opt_level, target=target)
-    return seeded(lib).profile(repeat=number)
+    """Measured time per kernel of a library, an executable or a program, as a report; `target` is what a program is
+    built for. `inputs` that are not given are drawn; those of open size have to be given.
+    """
+    lib = what if isinstance(what, GraphExecutorFactoryModule | VMExecutable) else compiled(what, opt_level, target)
+    if isinstance(lib, VMExecutable):
+        return profile_executable(lib, inputs, number)
+    return seeded(lib, inputs).profile(repeat=number)
 
 
 def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target: str = "llvm") -> viz.OperatorTable:
@@ -107,12 +123,13 @@ def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target:
     return viz.operator_table(view, viz.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
 
 
-def llvm_steps(lib: GraphExecutorFactoryModule, kernel: str) -> list[LLVMStep]:
+def llvm_steps(lib: Compiled | CompiledParts, kernel: str) -> list[LLVMStep]:
     """What LLVM's own passes would do to a kernel (`relay.build` runs none): each with its time and the text after.
 
     `kernel` is (part of) a kernel's name. Raises `RelayError` for a loaded library, which has only machine code.
     """
-    parts = lib.linked(lib.kernel_called(kernel))
+    kept = looked_at(lib)
+    parts = kept.linked(kept.kernel_called(kernel))
     return [
         step
         for part in parts
@@ -120,21 +137,24 @@ def llvm_steps(lib: GraphExecutorFactoryModule, kernel: str) -> list[LLVMStep]:
     ]
 
 
-def listing(lib: GraphExecutorFactoryModule, kernel: str | None = None, stage: str = "asm") -> str:
-    """A kernel of a library as text at one of `STAGES`, or at "all" of them; without a name the table of kernels.
+def listing(lib: Compiled, kernel: str | None = None, stage: str = "asm") -> str:
+    """A kernel of a compiled program as text at one of `STAGES`, or "all" of them; without a name the table of kernels.
 
     A part of a name means all kernels that have it in theirs.
     """
+    parts = looked_at(lib)
     if kernel is None:
-        return lib.summary()
-    names = lib.kernels()
-    found = [n for n in names if n == kernel] or [n for n in names if kernel in n] or [lib.kernel_called(kernel)]
-    stages = [s for s in STAGES if lib.has_stage(s)] if stage == "all" else (stage,)
-    return "\n\n".join(f"// {name}: {s}\n{lib.inspect(s, name)}" for name in found for s in stages)
+        return parts.summary()
+    names = parts.kernels()
+    found = [n for n in names if n == kernel] or [n for n in names if kernel in n] or [parts.kernel_called(kernel)]
+    stages = [s for s in STAGES if parts.has_stage(s)] if stage == "all" else (stage,)
+    return "\n\n".join(f"// {name}: {s}\n{parts.inspect(s, name)}" for name in found for s in stages)
 
 
-def describe(lib: GraphExecutorFactoryModule) -> str:
-    """What was compiled, in words: kernels, how often they run, memory."""
+def describe(lib: Compiled) -> str:
+    """What was compiled, in words: kernels, how often they run, memory; or the forms of an executable."""
+    if isinstance(lib, VMExecutable):
+        return lib.stats
     plan = lib.executable.plan
     kernels = len({step.kernel for step in plan.steps})
     constants = sum(p.nbytes for p in lib.executable.params.values())
@@ -142,3 +162,84 @@ def describe(lib: GraphExecutorFactoryModule) -> str:
     tensors, weights = (f"{n / 2**20:.1f} MiB" if n >= 2**20 / 10 else f"{n / 2**10:.1f} KiB" for n in sizes)
     run = f"{counted(len(plan.steps), 'step')} of {counted(kernels, 'kernel')}"
     return f"{run}, {tensors} for tensors, {weights} of constants"
+
+
+def is_compiled(what: object) -> TypeGuard[Compiled]:
+    """Whether something is what `relay.build` or `relay.vm.compile` gives."""
+    return isinstance(what, GraphExecutorFactoryModule | VMExecutable)
+
+
+def compiled(program: Loadable, opt_level: int = 3, target: str = "llvm") -> Compiled:
+    """A program compiled with its parameters: a library, or an executable of the virtual machine where it has control
+    flow, or sizes that only a call or data decides.
+    """
+    program = load(program)
+    with PassContext(opt_level=opt_level):
+        if needs_vm(relay.transform.InferType()(program.mod)):
+            return relay.vm.compile(program.mod, target=target, params=dict(program.params))
+        return relay.build(program.mod, target=target, params=dict(program.params))
+
+
+def looked_at(lib: Compiled | CompiledParts) -> GraphExecutorFactoryModule | CompiledParts:
+    """What has the kernels of a compiled program, their loops and their code."""
+    return lib.parts() if isinstance(lib, VMExecutable) else lib
+
+
+def arguments(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, seed: int = 0) -> list[Value]:
+    """The arguments of `main`: the given ones by name, the rest drawn from `seed`.
+
+    RelayValueError `study.no-input` for a name that is none, `study.open-sizes` for inputs of open size that nobody
+    gives: how long something takes depends on them.
+    """
+    given, main = inputs or {}, (exe.program if exe.specializations is None else exe.specializations.mod)["main"]
+    names = exe.get_function_params("main")
+    for name in given:
+        if name not in names:
+            help = did_you_mean(name, names) or f"it has: {', '.join(names)}"
+            raise RelayValueError(f"the program has no input `{name}`", code="study.no-input", help=help)
+    for name, p in zip(names, main.params):
+        if name not in given and isinstance(p.checked_type, TensorType) and p.checked_type.is_dynamic:
+            raise RelayValueError(
+                f"the input `{name}` has open sizes: {p.checked_type}",
+                code="study.open-sizes",
+                help=f"give an array of the size that you want to know of: {name}=array",
+            )
+    return [given.get(name, value) for name, value in zip(names, random_inputs(main, seed))]
+
+
+def run_executable(
+    exe: VMExecutable, inputs: Mapping[str, Any] | None = None, seed: int = 0
+) -> np.ndarray | list[np.ndarray]:
+    """What an executable gives; inputs that are not given are drawn from `seed`."""
+    found = leaves(VirtualMachine(exe).invoke("main", *arguments(exe, inputs, seed)))
+    return found[0] if len(found) == 1 else found
+
+
+def profile_executable(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, number: int = 20) -> Report:
+    """Measured time of the kernels that a call runs: of `number` calls the mean, with the Relay of the slowest."""
+    values, machine = arguments(exe, inputs), VirtualMachineProfiler(exe)
+    reports = [machine.profile(*values) for _ in range(max(1, number))]
+    alike = [r.calls for r in reports if [c["Name"] for c in r.calls] == [c["Name"] for c in reports[-1].calls]]
+    calls = [_mean(same) for same in zip(*alike)]
+    total = sum(_microseconds(c) for c in calls)
+    for call in calls:
+        call["Percent"] = Percent(100 * _microseconds(call) / total if total else 0.0)
+    device: dict[str, Metric] = {"Duration (us)": Duration(total), "Count": Count(len(calls))}
+    parts = exe.parts()
+    hottest = sorted(calls, key=_microseconds, reverse=True)
+    texts: dict[str, str] = {}
+    for name in dict.fromkeys(str(c["Name"]) for c in hottest):
+        homes = [lib for _, lib in parts.parts if name in lib.kernels()]
+        if homes and len(texts) < HOT:
+            texts[name] = homes[0].relay_text(name)
+    return Report(calls, {"cpu0": device}, {"Executor": "virtual machine"}, texts)
+
+
+def _microseconds(call: Mapping[str, Metric]) -> float:
+    took = call["Duration (us)"]
+    return took.microseconds if isinstance(took, Duration) else 0.0
+
+
+def _mean(same: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
+    """The same kernel in several calls, as one row."""
+    return {**same[0], "Duration (us)": Duration(sum(map(_microseconds, same)) / len(same))}

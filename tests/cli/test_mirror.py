@@ -82,6 +82,24 @@ def test_bisect_profile_asm_run(run, program):
     assert "float32[2, 3]" in run("run", program)[1]
 
 
+@pytest.mark.parametrize(
+    "text, kernel, measured",
+    [
+        ("def @main(%x: Tensor[(n, 3), float32]) { nn.softmax(%x) }", "nn_softmax", "the input `x` has open sizes"),
+        ("def @main(%c: Tensor[(9), bool]) { argwhere(%c) }", "argwhere", "Duration (us)"),
+        ("def @main(%c: bool, %x: float32) { if (%c) { tanh(%x) } else { exp(%x) } }", "tanh", "Duration (us)"),
+    ],
+)
+def test_programs_of_the_virtual_machine_are_looked_at(run, tmp_path, text, kernel, measured):
+    path = tmp_path / "net.relay"
+    path.write_text(text)
+    assert kernel in run("asm", str(path))[1]
+    for stage in ("relay", "loop", "why", "llvm", "flow", "asm"):
+        assert run("asm", str(path), kernel, "--stage", stage)[1]
+    assert measured in "".join(run("profile", str(path), "-n", "2")[1:])
+    assert run("asm", str(path), kernel, "-o", str(tmp_path / "flow.svg"))[0] == 0
+
+
 def test_a_kernel_is_explained_and_drawn(run, program, tmp_path):
     assert "generic lowering" in run("asm", program, "relu", "--stage", "why")[1]
     code, out, _ = run("asm", program, "relu", "-o", str(tmp_path / "flow.svg"))

@@ -11,9 +11,13 @@ from relaylab.codegen.inspection.source_map import SourceMap, coverage
 from relaylab.codegen.inspection.why import why
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, module_text
+from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.network.network import Network
 from relaylab.codegen.operations.fused_body import Views
 from relaylab.codegen.operations.jobs import Job
+from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.operations.plan import NetworkPlan
 from relaylab.ir import Call, Expr, Function, post_order
 from relaylab.ir.display import node_text
 from relaylab.support.source import shown
@@ -32,6 +36,18 @@ class Stages:
     kernels: Mapping[str, Sequence[KernelForJob]]
     views: Views
     again: KernelMemo
+
+    @staticmethod
+    def of(network: Network, planned: NetworkPlan, layouts: NetworkLayout, target: CpuTarget) -> Stages:
+        """Those of a network that was planned."""
+        calls: dict[str, list[Function]] = {}
+        for operation in network.operations:
+            calls.setdefault(operation.name, []).append(operation.function)
+        kernels: dict[str, dict[str, KernelForJob]] = {}
+        for step, job in zip(planned.plan.steps, planned.jobs):
+            kernels.setdefault(step.name, {}).setdefault(step.kernel, (planned.kernels[step.kernel], job))
+        served = {name: tuple(found.values()) for name, found in kernels.items()}
+        return Stages(target, calls, served, layouts, KernelMemo(target, ObjectCache(None)))
 
     def function(self, name: str) -> Function:
         """The fused function of a name."""
