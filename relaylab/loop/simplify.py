@@ -9,6 +9,7 @@ decide comparisons, selections, guards, minima and maxima.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -387,6 +388,7 @@ def _divided(node: ScalarExpr | None, op: str) -> tuple[ScalarExpr, int] | None:
     return None
 
 
+@lru_cache
 def _dtype_bounds(dtype: str) -> Rect:
     info = np.iinfo(dtype)
     return clip_interval((int(info.min), int(info.max)))

@@ -15,6 +15,7 @@ from relaylab.frontend.pytorch.operators import (
     conv,
     create,
     distance,
+    found,
     indexing,
     norm,
     ordered,

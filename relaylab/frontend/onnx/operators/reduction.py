@@ -8,10 +8,11 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
-from relaylab.frontend.onnx.node import LARGEST, OnnxNode
+from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts, register
-from relaylab.ir import AnyDim, Constant, Expr, const
+from relaylab.frontend.slices import numbered_slices
+from relaylab.ir import AnyDim, Expr, const
 
 Reduce = Callable[..., Expr]
 
@@ -139,7 +140,9 @@ def unique(g: Graph, node: OnnxNode, x: Expr) -> list[Expr | None]:
     axis, in_order = node.get("axis"), bool(node.get("sorted", 1))
     sliced = axis is not None and g.rank(x) != 1
     axis = 0 if axis is None else g.axis(axis, g.rank(x))
-    flat = _numbered(g, node, x, axis, in_order) if sliced else op.reshape(x, (-1,)) if g.rank(x) != 1 else x
+    flat = numbered_slices(g, x, axis, in_order) if sliced else op.reshape(x, (-1,)) if g.rank(x) != 1 else x
+    if flat is None:
+        raise node.error(f"unique slices of {g.shape(x)} along axis {axis}", code="import.shape")
     found = op.unique(flat, is_sorted=in_order or sliced, return_counts=True)
     values, indices, inverse, count, counts = found
     cut = [
@@ -148,24 +151,3 @@ def unique(g: Graph, node: OnnxNode, x: Expr) -> list[Expr | None]:
     ]
     slices = op.take(x, cut[1], axis=axis) if sliced else cut[0]
     return [slices, op.cast(cut[1], "int64"), op.cast(inverse, "int64"), op.cast(cut[2], "int64")]
-
-
-def _numbered(g: Graph, node: OnnxNode, x: Expr, axis: int, in_order: bool) -> Expr:
-    """A number for each slice: how many different slices are before it in the order of their elements, or else where
-    the first of its kind is. Every slice is compared with every other."""
-    count, order = g.shape(x)[axis], [axis, *(d for d in range(g.rank(x)) if d != axis)]
-    rows = op.reshape(op.transpose(x, order), (count, -1)) if count else None
-    if rows is None or not 0 < count * count * g.shape(rows)[1] <= LARGEST:
-        raise node.error(f"unique slices of {g.shape(x)} along axis {axis}", code="import.shape")
-    ours, theirs = op.expand_dims(rows, 1), op.expand_dims(rows, 0)
-    differ = op.cast(op.not_equal(ours, theirs), "int32")
-    first = op.argmax(differ, axis=[2])
-    alike = op.equal(op.max(differ, axis=[2]), const(0, "int32"))
-    kind = op.argmax(op.cast(alike, "int32"), axis=[1])
-    if not in_order:
-        return kind
-    at = op.expand_dims(first, 2)
-    mine, other = (op.gather(op.broadcast_to(v, g.shape(differ)), 2, at) for v in (ours, theirs))
-    before = op.logical_and(op.less(op.squeeze(other, axis=[2]), op.squeeze(mine, axis=[2])), op.logical_not(alike))
-    leads = op.equal(kind, Constant(np.arange(count).astype(g.dtype(kind))))
-    return op.sum(op.cast(op.logical_and(before, leads), "int32"), axis=[1])

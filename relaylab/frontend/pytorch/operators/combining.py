@@ -25,6 +25,8 @@ def _neutral(g: TorchGraph, x: Expr, mode: str) -> Expr:
     kind = g.dtype(x)
     if mode in ("add", "mul"):
         return g.const(int(mode == "mul"), x)
+    if kind == "bool":
+        return g.const(mode == "min", x)
     limits = (-np.inf, np.inf) if is_float(kind) else (np.iinfo(kind).min, np.iinfo(kind).max)
     return g.const(limits[mode == "min"], x)
 
@@ -86,6 +88,9 @@ def index_reduce(
     g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, source: Expr, reduce: str, include_self: bool = True
 ) -> Expr:
     """One index for a whole plane of the source."""
+    if not g.rank(x):
+        line, row = op.expand_dims(x, 0), op.reshape(source, (1,))
+        return op.squeeze(_combined(g, node, line, 0, op.reshape(index, (1,)), row, reduce, include_self), axis=[0])
     line = op.expand_dims(index, 1, g.rank(x) - g.axis(dim, g.rank(x)) - 1)
     wide = g.refined(op.broadcast_to(line, g.sizes(g.all_sizes(source))), g.dims(source))
     return _combined(g, node, x, dim, wide, source, reduce, include_self)
@@ -102,26 +107,16 @@ def put(g: TorchGraph, node: AtenNode, x: Expr, index: Expr, source: Expr, accum
 @converts("masked_scatter")
 def masked_scatter(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr, source: Expr) -> Expr:
     """Where the mask is true, the next element of the source."""
-    shape = g.sizes(g.all_sizes(x))
+    if not all(isinstance(n, int) for n in node.sizes) or node.sizes == node.sizes_of():
+        shape = g.sizes(g.all_sizes(x))
+    else:  # the mask has more axes
+        shape = list(node.sizes)
+        x = op.broadcast_to(x, shape)
     mask = op.broadcast_to(mask, shape)
     nth = op.cumsum(op.cast(op.reshape(mask, (-1,)), "int64"), axis=0, dtype="int64")
     nth = op.maximum(op.subtract(nth, g.const(1, "int64")), g.const(0, "int64"))
     taken = op.take(op.reshape(source, (-1,)), op.reshape(nth, shape), axis=0)
     return op.where(mask, taken, x)
-
-
-@converts("nonzero")
-def nonzero(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
-    """A row of indices for each element that is not 0; how many there are is known at run time."""
-    return op.cast(op.argwhere(x), "int64")
-
-
-@converts("masked_select")
-def masked_select(g: TorchGraph, node: AtenNode, x: Expr, mask: Expr) -> Expr:
-    if node.sizes_of() != node.sizes_of(1):
-        x, mask = op.where(mask, x, x), op.logical_or(mask, op.cast(op.zeros_like(x), "bool"))
-    places = op.squeeze(op.argwhere(op.reshape(mask, (-1,))), axis=[1])
-    return op.take(op.reshape(x, (-1,)), places, axis=0)
 
 
 @converts("repeat_interleave.Tensor")

@@ -35,6 +35,8 @@ def embedding(g: TorchGraph, node: AtenNode, weight: Expr, indices: Expr, *more:
 @converts("index_select")
 def index_select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr) -> Expr:
     index = index if g.rank(index) else op.expand_dims(index, 0)
+    if not g.rank(x):  # of one element, and one index
+        return op.reshape(op.take(op.expand_dims(x, 0), index, axis=0), ())
     return op.take(x, index, axis=g.axis(dim, g.rank(x)))
 
 

@@ -32,7 +32,13 @@ def batch_norm(
 ) -> list[Expr | None]:
     extent, kind = g.shape(mean)[0], g.dtype(mean)
     gamma, beta = _vector(g, weight, extent, 1, kind), _vector(g, bias, extent, 0, kind)
-    return [nn.batch_norm(x, gamma, beta, mean, var, axis=1, epsilon=eps)[0], None, None]
+    return [nn.batch_norm(x, gamma, beta, mean, var, axis=1, epsilon=eps)[0], *_unsaved(g, node, kind)]
+
+
+def _unsaved(g: TorchGraph, node: AtenNode, dtype: str) -> list[Expr | None]:
+    """What training would keep of the statistics: nothing."""
+    empty = [node.uses(k) and 0 in node.value[k].shape for k in (1, 2)]
+    return [op.zeros(node.value[k + 1].shape, dtype) if none else None for k, none in enumerate(empty)]
 
 
 @converts("_native_batch_norm_legit.no_stats")
@@ -65,12 +71,13 @@ def layer_norm(
     g: TorchGraph, node: AtenNode, x: Expr, shape: Sequence[int], weight: Expr | None, bias: Expr | None, eps: float
 ) -> list[Expr | None]:
     rank, kind = g.rank(x), g.dtype(x)
-    if len(shape) == 1:
+    wanted = node.uses(1) or node.uses(2)
+    if len(shape) == 1 and not wanted:
         gamma, beta = _vector(g, weight, shape[0], 1, kind), _vector(g, bias, shape[0], 0, kind)
         return [nn.layer_norm(x, gamma, beta, axis=rank - 1, epsilon=eps), None, None]
-    out = normalized(g, x, range(rank - len(shape), rank), eps)[0]
+    out, *moments = normalized(g, x, range(rank - len(shape), rank), eps)
     out = out if weight is None else op.multiply(out, weight)
-    return [out if bias is None else op.add(out, bias), None, None]
+    return [out if bias is None else op.add(out, bias), *moments]
 
 
 @converts("native_group_norm")
@@ -88,4 +95,7 @@ def group_norm(
 ) -> list[Expr | None]:
     kind = g.dtype(x)
     gamma, beta = _vector(g, weight, channels, 1, kind), _vector(g, bias, channels, 0, kind)
-    return [nn.group_norm(x, gamma, beta, num_groups=groups, axis=1, epsilon=eps), None, None]
+    out, moments = nn.group_norm(x, gamma, beta, num_groups=groups, axis=1, epsilon=eps), (None, None)
+    if node.uses(1) or node.uses(2):
+        moments = [op.squeeze(v, [2]) for v in normalized(g, op.reshape(x, (0, groups, -1)), [2], eps)[1:]]
+    return [out, *moments]

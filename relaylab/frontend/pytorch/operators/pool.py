@@ -11,6 +11,7 @@ from relaylab import op
 from relaylab.frontend.graph import rounded_up
 from relaylab.frontend.pytorch.graph import TorchGraph, pair
 from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.operators.pointwise import is_float
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
 from relaylab.op import nn
@@ -97,6 +98,9 @@ def average_pool(
     """Zeros of the padding count if asked for, what `ceil_mode` reads behind them never does."""
     n = _spatial(node)
     x, added = _batched(g, x, n)
+    kind = g.dtype(x)
+    if divisor_override is not None and not is_float(kind):
+        x = g.to(x, "float64")
     size, pads = pair(kernel, n), pair(padding, n)
     steps = pair(stride or kernel, n)
     after = rounded_up(g, x, size, steps, pads, pads) if ceil_mode else pads
@@ -108,11 +112,12 @@ def average_pool(
         before, after, count_include_pad = (0,) * n, tuple(a - p for a, p in zip(after, pads)), False
     out = AVERAGE[n](x, pool_size=size, strides=steps, padding=(*before, *after), count_include_pad=count_include_pad)
     if divisor_override is not None:
-        taps = 1
-        for k in size:
-            taps *= k
-        out = op.multiply(out, g.const(taps / divisor_override, x))
-    return _first(out, added)
+        taps = math.prod(size)
+        if is_float(kind):
+            out = op.multiply(out, g.const(taps / divisor_override, out))
+        else:  # torch divides the sum, and cuts what remains
+            out = op.divide(op.round(op.multiply(out, g.const(taps, out))), g.const(divisor_override, out))
+    return _first(g.to(out, kind), added)
 
 
 @converts("adaptive_avg_pool1d", "_adaptive_avg_pool2d", "adaptive_avg_pool2d", "_adaptive_avg_pool3d")

@@ -22,6 +22,8 @@ END = 2**31 - 1
 
 @converts("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
 def reshape(g: TorchGraph, node: AtenNode, x: Expr, target: Sequence[Any]) -> Expr:
+    if 0 in node.sizes and g.is_static(x):  # to Relay a 0 is an extent that stays
+        return op.zeros(node.sizes, g.dtype(x))
     return g.reshaped(x, node.sizes_of(), node.sizes, target)
 
 
@@ -34,7 +36,8 @@ def permute(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int]) -> Expr
 @converts("transpose.int", "transpose_copy.int")
 def transpose(g: TorchGraph, node: AtenNode, x: Expr, a: int, b: int) -> Expr:
     axes = list(range(g.rank(x)))
-    axes[a], axes[b] = axes[b], axes[a]
+    if axes:
+        axes[a], axes[b] = axes[b], axes[a]
     return permute(g, node, x, axes)
 
 
@@ -47,7 +50,7 @@ def turned(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
 def squeeze(g: TorchGraph, node: AtenNode, x: Expr, dims: Sequence[int] | int | None = None) -> Expr:
     """Axes that have another extent than 1 stay."""
     sizes = node.sizes_of()
-    axes = [a for a in g.axes_of(x, dims) if sizes[a] == 1] if sizes else []
+    axes = [a for a in g.axes_of(x, dims) if sizes[a] == 1] if sizes and dims != [] else []
     return op.squeeze(x, axis=axes) if axes else x
 
 
@@ -69,7 +72,7 @@ def expand(g: TorchGraph, node: AtenNode, x: Expr, target: Sequence[Any], implic
 
 @converts("repeat")
 def repeat(g: TorchGraph, node: AtenNode, x: Expr, times: Sequence[Any]) -> Expr:
-    return op.tile(x, g.sizes(list(times)))
+    return op.tile(x, g.sizes(list(times))) if times else x
 
 
 @converts("slice.Tensor", "slice_copy.Tensor")
@@ -85,7 +88,8 @@ def cut(
     axis = g.axis(dim, g.rank(x))
     first, last = start or 0 if not isinstance(start, Expr) else start, END if end is None else end
     extent = g.dims(x)[axis]
-    count = g.dim(node.sizes[axis]) if node.name.startswith("slice") else None  # others cut before they go on
+    whole = node.name in ("slice.Tensor", "slice_copy.Tensor")  # others cut before they go on
+    count = g.dim(node.sizes[axis]) if whole else None
     if step == 1 and count is not None and count == extent:
         return x
     if step == 1 and count is not None and (isinstance(extent, SymbolicDim) or isinstance(last, Expr)):
