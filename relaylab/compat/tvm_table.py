@@ -206,8 +206,8 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.te": (
         "symbolic sizes",
         {
-            "ir.dims": "SizeVar as size_var, SizeVar as var, floordiv, floordiv as indexdiv, floormod, "
-            "floormod as indexmod, rounded as round"
+            "ir.dims": "SizeVar as size_var, SizeVar as var",
+            "op.shapes": "floordiv, floordiv as indexdiv, floormod, floormod as indexmod, rounded as round",
         },
     ),
     "tvm.testing": ("helpers of test-suites", {"compat.testing.helpers": "*"}),
@@ -216,8 +216,8 @@ OUTSIDE: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "tvm.tir": (
         "dimensions",
         {
-            "ir.dims": "AnyDim as Any, SizeVar, SizeVar as Var, floordiv, floordiv as indexdiv, floormod, "
-            "floormod as indexmod, rounded as round",
+            "ir.dims": "AnyDim as Any, SizeVar, SizeVar as Var",
+            "op.shapes": "floordiv, floordiv as indexdiv, floormod, floormod as indexmod, rounded as round",
             "compat.registry": "IntImm",
             "compat.values": "FloatImm, PrimExpr, StringImm, const",
         },

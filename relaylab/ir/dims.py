@@ -1,14 +1,14 @@
 """The dimensions of shapes: numbers, unknown ones, and sizes with names and the arithmetic on them.
 
-A `SizeVar` is a number that is not negative and is known at run time. Sums, products and floor divisions by numbers are
-again dimensions, kept in one normal form: a polynomial with whole coefficients over sizes and over floor divisions,
-whose numerators are reduced by the divisor. Two of them are equal if their normal forms are.
+A `SizeVar` is a number that is not negative and is known at run time. Sums, products, floor divisions by numbers and
+the larger of two are again dimensions, kept in one normal form: a polynomial with whole coefficients over sizes, floor
+divisions, whose numerators are reduced by the divisor, and what is 0 if it is less. Equal normal forms are equal.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -146,6 +146,7 @@ class Quotient:
     """`numerator // divisor` where nothing can be divided out: an atom of the normal form."""
 
     __slots__ = ("numerator", "divisor", "depth")
+    kind = "tir.FloorDiv"
 
     def __init__(self, numerator: SymbolicDim, divisor: int):
         self.numerator, self.divisor = numerator, divisor
@@ -154,8 +155,12 @@ class Quotient:
         if self.depth > DEEPEST_DIVISION:
             _undecided("a division so deep")
 
+    def value(self, numerator: Dim | int) -> Dim | int:
+        """What it is where its numerator is this."""
+        return apply_operation(self.kind, numerator, self.divisor)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Quotient) and (self.divisor, self.numerator) == (other.divisor, other.numerator)
+        return type(other) is type(self) and (self.divisor, self.numerator) == (other.divisor, other.numerator)
 
     def __hash__(self) -> int:
         return hash((self.numerator, self.divisor))
@@ -163,6 +168,16 @@ class Quotient:
     def __repr__(self) -> str:
         inner = f"{self.numerator}"
         return f"{inner if isinstance(self.numerator, SizeVar) else f'({inner})'} // {self.divisor}"
+
+
+class Positive(Quotient):
+    """The numerator, or 0, which stands in the place of the divisor, if it is less: another atom."""
+
+    __slots__ = ()
+    kind = "tir.Max"
+
+    def __repr__(self) -> str:
+        return f"max({self.numerator}, 0)"
 
 
 Atom = SizeVar | Quotient
@@ -218,7 +233,7 @@ class SizeExpr(SymbolicDim):
             return "tir.Mul", _made({monomial: 1}), IntImm(factor)
         atom = monomial[-1]
         if len(monomial) == 1 and isinstance(atom, Quotient):
-            return "tir.FloorDiv", atom.numerator, IntImm(atom.divisor)
+            return atom.kind, atom.numerator, IntImm(atom.divisor)
         return "tir.Mul", _made({monomial[:-1]: 1}), _made({(atom,): 1})
 
 
@@ -228,6 +243,8 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Dim | int]] = {
     "tir.Mul": lambda a, b: a * b,
     "tir.FloorDiv": lambda a, b: a // b,
     "tir.FloorMod": lambda a, b: a % b,
+    "tir.Max": lambda a, b: larger(a, b),
+    "tir.Min": lambda a, b: smaller(a, b),
 }
 """The operations of expressions by TVM's names of them."""
 
@@ -238,19 +255,20 @@ def apply_operation(kind: str, left: Dim | int, right: Dim | int) -> Dim | int:
     return unknown or OPERATIONS[kind](left, right)
 
 
-def floordiv(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
-    """`a` divided by `b`, rounded down."""
-    return dim(a // b)
+def larger(a: Dim | int, b: Dim | int) -> Dim | int:
+    """The larger of two dimensions: `b` and what `a` is more than it."""
+    more = apply_operation("tir.Sub", a, b)
+    if not isinstance(more, SymbolicDim):
+        return more if isinstance(more, AnyDim) else a if more >= 0 else b
+    ahead, behind = _least(more), _least(-more)
+    if ahead is not None and ahead >= 0:
+        return a
+    return b if behind is not None and behind >= 0 else SizeExpr({(Positive(more, 0),): 1}) + b
 
 
-def floormod(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
-    """What is left of `a` divided by `b`, rounded down."""
-    return dim(a % b)
-
-
-def rounded(x: float | SymbolicDim) -> Dim:
-    """`x` as the nearest whole number, which a size is."""
-    return dim(round(x))
+def smaller(a: Dim | int, b: Dim | int) -> Dim | int:
+    """The smaller of two dimensions."""
+    return apply_operation("tir.Sub", apply_operation("tir.Add", a, b), larger(a, b))
 
 
 def _term_text(monomial: Monomial, factor: int) -> str:
@@ -323,11 +341,9 @@ def _quotient(a: SymbolicDim, b: object) -> Dim:
     divisor = other.get((), 0) if len(other) == 1 else 0
     if isinstance(b, SymbolicDim) or divisor < 1:
         _undecided(f"{a} // {b}")
-    whole = {m: c // divisor for m, c in a.terms.items()}
+    whole = _made({m: c // divisor for m, c in a.terms.items()})
     rest = _made({m: c % divisor for m, c in a.terms.items()})
-    if not isinstance(rest, SymbolicDim):
-        return _made(whole)
-    return _sum(cast(SymbolicDim, _reduced(rest, divisor)), _made(whole), 1)
+    return _sum(cast(SymbolicDim, _reduced(rest, divisor)), whole, 1) if isinstance(rest, SymbolicDim) else whole
 
 
 def _reduced(a: SymbolicDim, divisor: int) -> Dim:
@@ -337,7 +353,7 @@ def _reduced(a: SymbolicDim, divisor: int) -> Dim:
         return _quotient(cast(SymbolicDim, _made({m: c // common for m, c in a.terms.items()})), divisor // common)
     (first, factor), *others = a.terms.items()
     inner = first[0] if len(first) == factor == 1 else None
-    if isinstance(inner, Quotient) and all(not m for m, _ in others):  # floor((floor(x / c) + k) / d)
+    if type(inner) is Quotient and all(not m for m, _ in others):  # floor((floor(x / c) + k) / d)
         shifted = inner.numerator + inner.divisor * sum(c for _, c in others)
         return _quotient(cast(SymbolicDim, shifted), inner.divisor * divisor)
     return _made({(Quotient(a, divisor),): 1})
@@ -354,10 +370,10 @@ def _least(value: Dim | int) -> int | None:
 
 
 def _least_term(monomial: Monomial, factor: int) -> int | None:
-    bounds = [0 if isinstance(a, SizeVar) else _least(a.numerator) for a in monomial]
-    if monomial and (factor < 0 or None in bounds):
+    bounds = [(0, 1) if isinstance(a, (SizeVar, Positive)) else (_least(a.numerator), a.divisor) for a in monomial]
+    known = [least // by for least, by in bounds if least is not None]
+    if monomial and (factor < 0 or len(known) < len(bounds)):
         return None
-    known = [b // (1 if isinstance(a, SizeVar) else a.divisor) for a, b in zip(monomial, cast("list[int]", bounds))]
     return None if len(known) > 1 and min(known) < 0 else factor * math.prod(known)
 
 
@@ -365,7 +381,7 @@ def _multiplied_out(value: SymbolicDim) -> Dim | int | None:
     """What is never above `value`, with k * (n // k) as a number from n - k + 1 to n; None if it has no such part."""
     found: Any = value
     for monomial, factor in value.terms.items():
-        if len(monomial) == 1 and isinstance(q := monomial[0], Quotient) and (times := factor // q.divisor):
+        if len(monomial) == 1 and type(q := monomial[0]) is Quotient and (times := factor // q.divisor):
             least: Any = q.numerator - (q.divisor - 1 if times > 0 else 0)
             found = found - _made({monomial: times * q.divisor}) + times * least
     return None if found is value or type(found) is AnyDim else found
@@ -398,21 +414,6 @@ def differ(a: Dim, b: Dim) -> bool:
         return False
 
 
-def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
-    """The sizes of which dimensions are made, in an order that follows from their names."""
-    found: dict[SizeVar, None] = {}
-    todo = list[Dim | Atom](dims)[::-1]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, SizeVar):
-            found[part] = None
-        elif isinstance(part, Quotient):
-            todo.append(part.numerator)
-        elif isinstance(part, SymbolicDim):
-            todo += [atom for monomial in part.terms for atom in monomial][::-1]
-    return found
-
-
 def with_sizes(d: Dim, values: Mapping[SizeVar, Dim]) -> Dim:
     """`d` with sizes replaced by others; `?` where what results is no expression."""
     if not isinstance(d, SymbolicDim):
@@ -428,8 +429,7 @@ def _evaluated(d: SymbolicDim, values: Mapping[SizeVar, Dim]) -> Dim | int:
     for monomial, factor in d.terms.items():
         term: Dim | int = factor
         for a in monomial:
-            value = values.get(a, a) if isinstance(a, SizeVar) else _evaluated(a.numerator, values)
-            value = value if isinstance(a, SizeVar) else apply_operation("tir.FloorDiv", value, a.divisor)
+            value = values.get(a, a) if isinstance(a, SizeVar) else a.value(_evaluated(a.numerator, values))
             term = apply_operation("tir.Mul", term, value)
         total = apply_operation("tir.Add", total, term)
     return total

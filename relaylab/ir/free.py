@@ -1,11 +1,12 @@
-"""Free, bound and all variables of an expression, in the order in which they are met."""
+"""Free, bound and all variables of an expression, in the order in which they are met; the sizes in dimensions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 from relaylab.ir.adt import Match, pattern_vars
+from relaylab.ir.dims import Atom, Dim, Quotient, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
 from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, type_leaves
 from relaylab.ir.visit import post_order, walk
@@ -117,3 +118,18 @@ def global_vars(expr: Expr) -> list[GlobalVar]:
 def constants(expr: Expr) -> list[Constant]:
     """The constants of `expr`."""
     return [n for n in walk((expr,)) if isinstance(n, Constant)]
+
+
+def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
+    """The sizes of which dimensions are made, in an order that follows from their names."""
+    found: dict[SizeVar, None] = {}
+    todo = list[Dim | Atom](dims)[::-1]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, SizeVar):
+            found[part] = None
+        elif isinstance(part, Quotient):
+            todo.append(part.numerator)
+        elif isinstance(part, SymbolicDim):
+            todo += [atom for monomial in part.terms for atom in monomial][::-1]
+    return found

@@ -87,3 +87,18 @@ def normalize_axes(axes: Sequence[int] | None, rank: int, exclude: bool = False)
     if None in chosen:
         return None
     return tuple(d for d in range(rank) if (d in chosen) != exclude)
+
+
+def floordiv(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
+    """`a` divided by `b`, rounded down."""
+    return dim(a // b)
+
+
+def floormod(a: int | SymbolicDim, b: int | SymbolicDim) -> Dim:
+    """What is left of `a` divided by `b`, rounded down."""
+    return dim(a % b)
+
+
+def rounded(x: float | SymbolicDim) -> Dim:
+    """`x` as the nearest whole number, which a size is."""
+    return dim(round(x))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.ir.dims import SizeVar, floormod, rounded
+from relaylab.ir.dims import SizeVar
+from relaylab.op.shapes import floormod, rounded
 from relaylab.support.errors import RelayError
 
 N = SizeVar("n")
@@ -32,8 +33,13 @@ PROGRAMS = [
     (cut(0, FAR, 2), "((n + 1) // 2, 4)", lambda x: x[::2]),
     (cut(1, FAR, 3), "((n + 1) // 3, 4)", lambda x: x[1::3]),
     (cut(-1, -FAR - 2, -1), "(n, 4)", lambda x: x[::-1]),
-    (cut(-2, FAR), "(?, 4)", lambda x: x[-2:]),
-    (cut(1, 3), "(?, 4)", lambda x: x[1:3]),
+    (cut(-2, FAR), "(n - max(n - 2, 0), 4)", lambda x: x[-2:]),
+    (cut(0, 7), "(n - max(n - 7, 0), 4)", lambda x: x[:7]),
+    (cut(1, 3), "(max(n - 1, 0) - max(n - 3, 0), 4)", lambda x: x[1:3]),
+    (cut(-3, -1), "(max(n - 1, 0) - max(n - 3, 0), 4)", lambda x: x[-3:-1]),
+    (cut(3, 1), "(0, 4)", lambda x: x[3:1]),
+    (cut(-3, 2), "(max(n - max(n - 2, 0) - max(n - 3, 0), 0), 4)", lambda x: x[-3:2]),
+    (cut(0, 5, 2), "((max(n - 5, 0) + n + 1) // 2 - max(n - 5, 0), 4)", lambda x: x[:5:2]),
 ]
 
 

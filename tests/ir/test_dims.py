@@ -8,13 +8,13 @@ import random
 import pytest
 
 from relaylab import relay
-from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, with_sizes
+from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, larger, smaller, with_sizes
 from relaylab.support.errors import RelayError
 from relaylab.text.node_json import load_json, save_json
 from relaylab.transform import InferType
 
 N, M, K = map(SizeVar, "nmk")
-STEPS = (operator.add, operator.sub, operator.mul, operator.floordiv)
+STEPS = (operator.add, operator.sub, operator.mul, larger, smaller, operator.floordiv)
 
 
 def expression(rng, leaves, depth):
@@ -72,6 +72,11 @@ def expression_without_quotients(rng, leaves):
         (N + 0, N),
         (N * 1, N),
         (N - N, 0),
+        (larger(N, 0), N),
+        (larger(2 * N + 3, N), 2 * N + 3),
+        (larger(N, M) + smaller(N, M), M + N),
+        (smaller(N, 0), 0),
+        (larger(N - 3, 2), larger(N - 5, 0) + 2),
     ],
 )
 def test_one_normal_form(left, right):
@@ -85,9 +90,10 @@ def test_sizes_of_one_name_are_two():
 
 
 def test_the_text_says_the_arithmetic():
-    shown = [N + 2, 2 * N, N // 4, 3 * (N // 4), (N + 1) // 2 * M, N - 7, 3 - N, N * M - M]
+    shown = [N + 2, 2 * N, N // 4, 3 * (N // 4), (N + 1) // 2 * M, N - 7, 3 - N, N * M - M, larger(N, 7)]
     assert list(map(str, shown)) == [
         "n + 2", "2 * n", "n // 4", "3 * (n // 4)", "((n + 1) // 2) * m", "n - 7", "-n + 3", "m * n - m",
+        "max(n - 7, 0) + 7",
     ]  # fmt: skip
 
 

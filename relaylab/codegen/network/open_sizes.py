@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim, sizes_in
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Expr, Function
+from relaylab.ir.free import sizes_in
 from relaylab.ir.types import TensorType, TupleType
 from relaylab.ir.visit import walk
 from relaylab.loop.expr import MOST_SIZE, Size
@@ -118,7 +119,7 @@ def evaluated(d: SymbolicDim, known: Mapping[SizeVar, int]) -> int:
     total = 0
     for monomial, factor in d.terms.items():
         for a in monomial:
-            factor *= known[a] if isinstance(a, SizeVar) else evaluated(a.numerator, known) // a.divisor
+            factor *= known[a] if isinstance(a, SizeVar) else cast(int, a.value(evaluated(a.numerator, known)))
         total += factor
     return total
 

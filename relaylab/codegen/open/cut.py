@@ -16,9 +16,9 @@ from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
 from relaylab.interp.sizes import NO_SIZES, with_known_sizes
-from relaylab.ir.dims import AnyDim, SizeVar, sizes_in
+from relaylab.ir.dims import AnyDim, SizeVar
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
-from relaylab.ir.free import free_vars
+from relaylab.ir.free import free_vars, sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type

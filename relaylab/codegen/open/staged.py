@@ -22,8 +22,9 @@ from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.values import Value
-from relaylab.ir.dims import SymbolicDim, sizes_in
+from relaylab.ir.dims import SymbolicDim
 from relaylab.ir.expr import Constant, Expr, Var
+from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic

@@ -15,8 +15,9 @@ from typing import cast
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open.rules import Equal, equalities, has_rule, is_exact, touches_open
 from relaylab.interp.sizes import with_known_sizes
-from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim, sizes_in
+from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Function
+from relaylab.ir.free import sizes_in
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type, type_text
 from relaylab.ir.visit import walk

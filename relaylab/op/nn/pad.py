@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from relaylab.ir.dims import AnyDim, Dim, dim, larger
 from relaylab.ir.expr import Expr
 from relaylab.ir.leaves import const
 from relaylab.ir.types import TensorType, Type, type_text
@@ -157,6 +158,12 @@ class mirror_pad(Padded):
         return [sample((4, 3), pad_width=((2, 3), (1, 0)), mode=m) for m in ("SYMMETRIC", "REFLECT")]
 
 
+def spaced(n: Dim, step: int) -> Dim:
+    """How far elements reach that are a step apart."""
+    last = derive(lambda n: (n - 1) * step + 1, n) if isinstance(n, AnyDim) else (int(n) - 1) * step + 1
+    return dim(larger(last, 0))
+
+
 @op("nn.dilate", level=10, attrs_key="Dilate", meta_attrs=True, required="strides")
 class dilate(Injective):
     """`data` with strides[k] - 1 elements of `dilation_value` put between neighbours along axis k."""
@@ -175,15 +182,11 @@ class dilate(Injective):
         if len(self.strides) != len(data.shape) or any(n < 1 for n in self.strides):
             s.fail(f"`strides` must have a positive number for each dimension of {type_text(data)}, not {self.strides}")
         rules.held(s, self.dilation_value, data.dtype, "dilation_value")
-        return TensorType(
-            [derive(lambda n, st: max((n - 1) * st + 1, 0), n, st) for n, st in zip(data.shape, self.strides)],
-            data.dtype,
-        )
+        return TensorType([spaced(n, st) for n, st in zip(data.shape, self.strides)], data.dtype)
 
     def reference(self, data: np.ndarray) -> np.ndarray:
-        out = np.full(
-            [max((n - 1) * st + 1, 0) for n, st in zip(data.shape, self.strides)], self.dilation_value, data.dtype
-        )
+        shape = [max((n - 1) * st + 1, 0) for n, st in zip(data.shape, self.strides)]
+        out = np.full(shape, self.dilation_value, data.dtype)
         out[tuple(slice(None, None, st) for st in self.strides)] = data
         return out
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relaylab.ir.dims import SymbolicDim, UndecidedSize
+from relaylab.ir.dims import SymbolicDim, UndecidedSize, larger, smaller
 from relaylab.ir.expr import Constant, Expr
-from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
+from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, dim, type_text
 from relaylab.loop.expr import ScalarExpr, Tensor
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
@@ -120,21 +120,31 @@ FAR = 2**31 - 1
 
 
 def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
-    """What a slice leaves of an axis that begins before it: its first and its last position are both known.
-
-    Other slices may end at an end of the axis or before it, which only its size tells.
+    """What a slice leaves of an axis. One that begins and ends inside leaves so much less than the axis, also where
+    that is no number of elements; any other at most as many as there are.
     """
     try:
         if step < 0:
             whole = (start in (None, -1) or start >= FAR) and (stop is None or stop < -FAR)
             return derive(lambda size: (size - step - 1) // -step, n) if whole else AnyDim()
-        first = 0 if start is None else start
-        behind = 0 if stop is None or stop >= FAR else stop
-        if first < 0 or behind > 0 or (stop == 0):
-            return AnyDim()
-        return derive(lambda size: (size + behind - first + step - 1) // step, n)
+        first, behind = start or 0, FAR if stop is None else stop
+        if first >= 0 and (behind < 0 or behind >= FAR):
+            return derive(lambda size: (size + (behind if behind < 0 else 0) - first + step - 1) // step, n)
+        found: Any = _place(n, behind) - _place(n, first)
+        if (first < 0) == (behind < 0) or behind >= FAR:
+            found = found if behind > first else 0  # one after the other, wherever the axis ends
+        else:
+            found = larger(found, 0)
+        return dim((found + step - 1) // step)
     except UndecidedSize:
         return AnyDim()
+
+
+def _place(n: SymbolicDim, at: int) -> Any:
+    """Where a position lies, or the end of an axis before it."""
+    if at >= FAR:
+        return n
+    return smaller(n, at) if at >= 0 else larger(n + at, 0)
 
 
 @op("slice_like", level=10, attrs_key="SliceLike")
@@ -180,11 +190,13 @@ class slice_like(Injective):
 
 def _start(b: ElementBuilder, part: slice, extent: int | Element) -> tuple[int | Element, int]:
     """Where a slice of an axis begins, and its step."""
-    begin = part.start or 0
-    if not isinstance(extent, ScalarExpr) or part.step not in (1, None):
+    begin, step = part.start or 0, 1 if part.step is None else int(part.step)
+    if not isinstance(extent, ScalarExpr):
         start, _, step = part.indices(int(extent))
         return start, step
-    return begin if begin >= 0 else b.max(extent + begin, 0), 1
+    if step < 0:
+        return extent - 1, step  # sizes tell how many there are of a whole axis only
+    return begin if begin >= 0 else b.max(extent + begin, 0), step
 
 
 def _parts(limits: Sequence[np.ndarray]) -> tuple[slice, ...]:
