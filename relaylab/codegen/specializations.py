@@ -241,14 +241,16 @@ class Specializations:
             return self._open_form([t.concrete_shape for _, t in input_tensors(self.params)]) is not None
 
     def _for_all_sizes(self, shapes: Sequence[Shape]) -> AnyForm:
-        if _has_choices(self.mod):
-            return FlowForm(self.mod, self.target, shapes)
         try:
-            return form_of(self.mod, self.target, shapes)
+            return (
+                FlowForm(self.mod, self.target, shapes)
+                if _has_choices(self.mod)
+                else form_of(self.mod, self.target, shapes)
+            )
         except RelayError as error:
             if isinstance(error, OutOfMemory) or error.code.startswith("schedule") or not data_decides(self.mod):
                 raise
-            return StagedForm(self.mod, self.target, shapes)
+            return StagedForm(self.mod, self.target, shapes, FlowForm)
 
     def find(self, values: Sequence[Value]) -> tuple[Key, Specialization | None]:
         """The form for the shapes of these inputs, made if it is time for it."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from relaylab.codegen.open.choices import around, is_apart, with_choices_apart
 from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
@@ -35,8 +36,8 @@ MOST_ROUNDS = 16
 
 @dataclass(eq=False)
 class SizeFinding:
-    """A call that says sizes: its value is `var`, whose sizes have names; it is made of `takes`: the arguments, or
-    (`padded`) tensors that begin with the value, and how many rows of each those are.
+    """A call that says sizes, or is a choice or loop: its value is `var`, whose sizes have names; it is made of
+    `takes`: the arguments, or (`padded`) tensors that begin with the value, and how many rows of each those are.
     """
 
     call: Call
@@ -44,7 +45,8 @@ class SizeFinding:
     takes: list[Expr] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.room = cast(Operator, facets(self.call)).with_room(self.call.args)
+        of_operator = isinstance(self.call.op, Op)  # a choice or a loop is a function
+        self.room = cast(Operator, facets(self.call)).with_room(self.call.args) if of_operator else None
 
     @property
     def padded(self) -> bool:
@@ -93,12 +95,12 @@ def cut(mod: IRModule) -> StagedProgram:
 def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
     passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
-    mod = InferType()(first_order(with_counted_ranges(passes(_with_named_inputs(mod)))))
+    mod = InferType()(first_order(with_counted_ranges(passes(with_choices_apart(_with_named_inputs(mod))))))
     mod = with_equal_sizes(_with_results(mod, [mod["main"].body], mod["main"].params))
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
-        calls = [cast(Call, n) for n in walk((body,)) if _finds(n)]
+        calls = [cast(Call, n) for n in walk((body,), around) if _finds(n)]
         names = [f"found_{len(findings) + k}" for k in range(len(calls))]
         new = [SizeFinding(c, Var(name, _with_names(c.checked_type, name))) for c, name in zip(calls, names)]
         if not new:
@@ -109,7 +111,7 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
         mod = with_equal_sizes(
             passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
         )
-    for node in walk((mod["main"].body,)):
+    for node in walk((mod["main"].body,), around):
         what = op_name(node) or type(node).__name__
         if _is_unknown(node.inferred):
             raise RelayTypeError(f"`{what}` gives the unknown shape {node.inferred}", code="codegen.open-operator")
@@ -144,7 +146,11 @@ def _connect(main: Function, findings: Sequence[SizeFinding]) -> None:
 
 
 def _finds(node: Expr) -> bool:
-    """Whether a call of an operator has sizes that no sizes of its arguments tell, only their values."""
+    """Whether a call of an operator has sizes that no sizes of its arguments tell, only their values; or it is a choice
+    or loop of which all arguments have sizes.
+    """
+    if isinstance(node, Call) and is_apart(node):
+        return not any(_is_unknown(a.checked_type) for a in node.args)
     if not isinstance(node, Call) or not _is_unknown(node.checked_type) or not isinstance(node.op, Op):
         return False
     types = [a.checked_type for a in node.args]
@@ -187,6 +193,9 @@ class _Cutting:
         self.params = main.params[: len(main.params) - len(findings)]
         self.origin = {d: p for p in reversed(main.params) for d in dims_of(p.checked_type)}
         """Where each size is told."""
+        for finding in findings:
+            if is_apart(finding.call):  # a function of its own has to be told the sizes of what it takes
+                finding.takes += self.witnesses(finding.takes, finding.takes)
         self.result = children(main.body)[0]
         order = [*walk((self.result,), self.below)]
         self.found = [self.findings[n] for n in order if n in self.findings]
@@ -261,7 +270,7 @@ class _Cutting:
         nodes = [*params, *walk(given, lambda n: () if n in memo else children(n))]
         return Part(Function([*params, *self.witnesses(params, nodes)], body), list(given.values()))
 
-    def witnesses(self, params: Sequence[Var], nodes: Iterable[Expr]) -> list[Var]:
+    def witnesses(self, params: Sequence[Expr], nodes: Iterable[Expr]) -> list[Var]:
         """Values whose shapes tell the sizes in the types of these nodes that those of the parameters do not tell."""
         told = {d for p in params for d in dims_of(p.checked_type)}
         new: dict[Var, None] = {}

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -18,18 +18,20 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open.batch import form_of
+from relaylab.codegen.open.choices import with_params
 from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.values import Value
 from relaylab.ir.dims import SymbolicDim
-from relaylab.ir.expr import Constant, Expr, Var
+from relaylab.ir.expr import Constant, Expr, Function, If, Var
 from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.runtime.memory import aligned_copy
+from relaylab.runtime.memory import OutOfMemory, aligned_copy
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.errors import RelayError
 from relaylab.support.progress import part
 from relaylab.transform import InferType, Sequential, default_passes
 
@@ -37,6 +39,17 @@ GUESS = 16
 """For how many found elements memory is planned first; it is planned again for more."""
 
 Run = Callable[[Sequence[np.ndarray]], "Sequence[np.ndarray] | None"]
+
+
+class Form(Protocol):
+    """What is compiled for all sizes."""
+
+    def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
+        """The results for arrays of the inputs."""
+        ...
+
+
+Maker = Callable[[IRModule, CpuTarget, Sequence[Shape]], Form]
 
 
 @dataclass(eq=False)
@@ -51,13 +64,14 @@ class StagedStep:
 class StagedForm:
     """One compiled form for all sizes, those that data decides too. Calls from several threads take turns."""
 
-    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[Shape]):
+    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[Shape], controlled: Maker):
         """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
+        `controlled` compiles a choice or loop.
 
         Raises RelayError for a program of which a part has no form for all sizes.
         """
         start = time.perf_counter()
-        self.target = target
+        self.target, self.mod, self.controlled = target, mod, controlled
         plan = cut(mod)
         self.wanted = InputSizes([t for _, t in input_tensors(plan.params)])
         self.named = self.wanted.named
@@ -75,7 +89,7 @@ class StagedForm:
         own = [made for step, made in zip(plan.steps, self.steps) if isinstance(step, Part)]
         self.outs = {k for made in own if made.run not in self.borrowed for k in range(made.outs.start, made.outs.stop)}
         """The registers of what open parts give: arrays of their own. What known parts give the next run overwrites."""
-        names = Counter(op_name(step.call) for step in plan.steps if isinstance(step, SizeFinding))
+        names = Counter(map(_name, (step for step in plan.steps if isinstance(step, SizeFinding))))
         found = ", ".join(f"{name} x{n}" if n > 1 else f"{name}" for name, n in names.items())
         self.found = f"found by {found}" if found else ""
         """Which operators' values say sizes, in words."""
@@ -105,7 +119,8 @@ class StagedForm:
         if isinstance(step, SizeFinding):
             ins = [k for a in step.takes for k in self._places(a)]
             outs = self._register(step.var)
-            return StagedStep(_finding(step), ins, slice(outs.start, outs.stop))
+            run = self._chosen(step, step.call.op) if isinstance(step.call.op, Function) else _finding(step)
+            return StagedStep(run, ins, slice(outs.start, outs.stop))
         ins = [k for p in step.function.params for k in self._places(p)]
         run = self._compiled(InferType()(IRModule.from_expr(step.function)))
         places = [self._register(var) for var in step.gives]
@@ -121,9 +136,32 @@ class StagedForm:
             self.borrowed.add(run)
             return run
         form = form_of(mod, self.target, list(map(self._first, types)), caches=False)
-        run = lambda leaves: None if (found := form.run(leaves)) is None else [x.read() for x in found]
+        run = lambda leaves: _read(form, leaves)
         self.names[run] = f"{type(form).__name__} for {', '.join(map(str, form.named))}"
         return run
+
+    def _chosen(self, step: SizeFinding, function: Function) -> Run:
+        """A choice or loop: native as a whole if that is possible, else the form of each branch."""
+        params = [Var(f"p{k}", a.checked_type) for k, a in enumerate(step.takes)]
+        shapes = [self._first(t) for p in params for t in tensors_of(p.type_annotation) or ()]
+        memo: dict[Var, Expr] = dict(zip(function.params, params))
+        made = lambda e: InferType()(
+            self.mod.with_functions(
+                {**self.mod.functions, self.mod.get_global_var("main"): Function(params, with_params(e, memo))}
+            )
+        )
+        body = function.body
+        try:
+            form = self.controlled(made(body), self.target, shapes)
+            return lambda leaves: _read(form, leaves)
+        except RelayError as error:
+            if not isinstance(body, If) or isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
+                raise
+        true, false = (
+            StagedForm(made(e), self.target, shapes, self.controlled) for e in (body.true_branch, body.false_branch)
+        )
+        at = [p for p, _ in input_tensors(params)].index(cast(Var, memo[cast(Var, body.cond)]))
+        return lambda leaves: _read(true if leaves[at] else false, leaves)
 
     def _first(self, t: TensorType) -> Shape:
         """The shape that memory is planned for first."""
@@ -137,7 +175,7 @@ class StagedForm:
             given, takes = ", ".join(map(typed, step.gives)), [p.name_hint for p in step.function.params]
             return f"{given} = {self.names[run]}({', '.join(takes)})"
         takes = [leaf.name_hint if isinstance(leaf, Var) else "constant" for a in step.takes for leaf in leaves_of(a)]
-        return f"{typed(step.var)} = {op_name(step.call)}({', '.join(takes)})"
+        return f"{typed(step.var)} = {_name(step)}({', '.join(takes)})"
 
     def listing(self) -> str:
         """The steps as text: parts, what is found between them, and which sizes that says."""
@@ -169,6 +207,18 @@ class StagedForm:
             results.append(NDArray(x if k in self.outs and k not in given else aligned_copy(x, x.dtype)))
             given[k] = results[-1]
         return results
+
+
+def _name(step: SizeFinding) -> str:
+    """What finds something, in words."""
+    if isinstance(step.call.op, Function):
+        return "if" if isinstance(step.call.op.body, If) else "loop"
+    return str(op_name(step.call))
+
+
+def _read(form: Form, leaves: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    found = form.run(leaves)
+    return None if found is None else [x.read() for x in found]
 
 
 def _finding(step: SizeFinding) -> Run:
