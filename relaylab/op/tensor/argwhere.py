@@ -20,7 +20,7 @@ from relaylab.op.shapes import product
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
 
-MOST_SEARCHED = 1 << 16
+MOST_SEARCHED = 1 << 12
 """How many elements a kernel searches: it has room for as many places."""
 
 
@@ -87,9 +87,8 @@ class padded_argwhere(Opaque):
         return places, np.array([len(found)], "int32")
 
     def procedure(self, p: Procedure, places: Tensor, number: Tensor, condition: Tensor) -> None:
-        """One pass in order."""
+        """One pass in order; what lies behind is told then."""
         b, zero = p.b, p.b.const(0, condition.dtype)
-        p.each(places, lambda *_: b.const(0, "int32"))
         with p.parallel(1):
             found = p.let(0)
             with p.loops(condition.shape) as at:
@@ -98,6 +97,9 @@ class padded_argwhere(Opaque):
                         p.store(places, (found, axis), b.cast(k, "int32"))
                     p.add(found, 1)
             p.store(number, 0, b.cast(found, "int32"))
+            with p.loop(places.shape[0], places.shape[0] - found) as k:
+                for axis in range(len(condition.shape)):
+                    p.store(places, (found + k, axis), 0)
 
     @classmethod
     def samples(cls) -> list[Sample]:
