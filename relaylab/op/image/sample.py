@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylab.ir.types import IntImm, TensorType, Type, type_text
 from relaylab.loop.builder import b as scalar_builder
+from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.scalar import compute_dtype, is_float
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, Ints, Sample, arg, attr, op, sample
@@ -94,28 +95,28 @@ class grid_sample(Injective):
             data.dtype,
         )
 
-    def taps(self, b: ElementBuilder, g: Element, extent: int) -> list[tuple[Any, Any]]:
+    def taps(self, b: ElementBuilder, g: Element, extent: Element | int) -> list[tuple[Any, Any]]:
         """The (position, weight) that the grid value `g` reads; positions are whole float64 numbers, of which those
         outside are zeros. Bicubic interpolation pads each tap, the others the place itself.
         """
-        wide = b.number(extent, "float64")
-        place = (g + 1.0) * ((wide - 1) / 2) if self.align_corners else ((g + 1.0) * wide - 1.0) * 0.5
+        place = (g + 1.0) * ((extent - 1) / 2) if self.align_corners else ((g + 1.0) * extent - 1.0) * 0.5
         if self.method == "bicubic":
             low = b.floor(place)
             weights = cubic_weights(place - low, -0.75)
-            return [(self._padded(b, low + (k - 1.0), wide), w) for k, w in enumerate(weights)]
-        at = self._padded(b, place, wide)
+            return [(self._padded(b, low + (k - 1.0), extent), w) for k, w in enumerate(weights)]
+        at = self._padded(b, place, extent)
         if self.method == "nearest":
             return [(b.round(at), b.const(1.0, "float64"))]
         low = b.floor(at)
         return [(low, 1.0 - (at - low)), (low + 1.0, at - low)]
 
-    def _padded(self, b: ElementBuilder, at: Element, extent: Element) -> Element:
+    def _padded(self, b: ElementBuilder, at: Element, extent: Element | int) -> Element:
         """The place inside that stands for `at`; with zeros it stays where it is."""
         if self.padding_mode == "zeros":
             return at
         if self.padding_mode == "reflection":
-            low, span = (0.0, b.max(extent - 1.0, 1e-9)) if self.align_corners else (-0.5, extent * 1.0)
+            most = max(extent - 1.0, 1e-9) if isinstance(extent, int) else b.max(extent - 1.0, 1e-9)
+            low, span = (0.0, most) if self.align_corners else (-0.5, extent * 1.0)
             folded = b.floormod(at - low, 2.0 * span)
             at = b.select(folded > span, 2.0 * span - folded, folded) + low
         return b.min(b.max(at, 0.0), extent - 1.0)
@@ -124,8 +125,9 @@ class grid_sample(Injective):
         n, c, *cell = i
         rank, taps, wide = len(cell), [], compute_dtype(out.dtype) if is_float(out.dtype) else "float64"
         for d in range(rank):
-            g = b.cast(grid(n, rank - 1 - d, *cell), "float64")
-            found = self.taps(b, g, length(data.shape[2 + d]))
+            g, extent = b.cast(grid(n, rank - 1 - d, *cell), "float64"), data.shape[2 + d]
+            known = b.number(extent, "float64") if isinstance(extent, ScalarExpr) else int(extent)
+            found = self.taps(b, g, known)
             taps.append([(at, b.cast(weight, wide)) for at, weight in found])
 
         def read(*at: Element) -> Element:

@@ -138,7 +138,7 @@ def _crop_and_resize(c: Call, x: Expr, boxes: Expr, which: Expr) -> Expr:
         first, last = (Places(call("take", corners, const([k], "int64"), axis=1), exactness) for k in (d, d + 2))
         steps = np.arange(target)[:, None] if d == 0 else np.arange(target)
         steps = np.broadcast_to(steps, out[2:]).reshape(1, -1)
-        place = a.place(first, last, Places(const(steps, exactness), exactness), extent, target)
+        place = a.place(first, last, Places(const(steps, exactness), exactness), extent - 1.0, target)
         place = Places(call("cast", call("broadcast_to", place.x, shape=shape), dtype="float64"), "float64")
         inside += [(place >= 0.0).x, (place <= extent - 1.0).x]
         if a.method == "nearest_neighbor":
