@@ -4,7 +4,8 @@ A work item of a product is a panel of weights and all rows: tiles of `R` rows a
 of a few rows and single rows. No row is computed twice, so that an epilogue may write over what it reads.
 
 The rows of a convolution are the pixels of a line of its result: a work item is a panel and a stretch of one line.
-Channels lie side by side, there are no zeros around the data, and lines may be as far apart as sizes say.
+Channels lie side by side, there are no zeros around the data, and lines may be as far apart as sizes say. Where every
+channel has its own kernel, the tiles of pixels are those of known images, and shorter ones for what is left of a line.
 
 Choices: docs/choices.md, Kernels.
 """
@@ -21,10 +22,19 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.convolution_family import ConvSpec
+from relaylab.codegen.templates.depthwise import (
+    DEPTHWISE,
+    LEAST_OUTPUTS,
+    LONGEST_ROW,
+    MOST_OUTPUTS,
+    DepthwiseLoops,
+    PixelTile,
+)
 from relaylab.codegen.templates.dots import DOTS
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix, tap_matrix
-from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap, merge_taps
+from relaylab.codegen.templates.problem import UNIT, OutputAxis, Problem, Split, Tap, merge_taps, whole_vectors
 from relaylab.codegen.templates.program_parts import Place, ProgramParts, epilogue_buffers, split_place
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.codegen.templates.tile_cells import TileSite
@@ -159,6 +169,17 @@ class OpenPixels:
         return self.data.shape[-1] // self.groups
 
     @property
+    def depthwise(self) -> bool:
+        """Whether every channel has its own kernel."""
+        alone = self.groups == self.data.shape[-1] == self.out.shape[-1] > 1
+        return alone and self.kernel[-1] <= LONGEST_ROW
+
+    def every_channel(self) -> ConvSpec:
+        """The same as the spec of a convolution of known images has it."""
+        none = (0,) * len(self.kernel)
+        return ConvSpec(self.data, self.out, self.kernel, self.strides, self.dilation, none, self.groups)
+
+    @property
     def batch(self) -> OutputAxis:
         """The groups as members of a batch."""
         return UNIT if self.groups == 1 else OutputAxis(self.groups, self.depth, 0)
@@ -224,8 +245,54 @@ class OpenPixelLoops(OpenTileLoops):
         return LoopNest(For(item, "serial", (*start, *self.over_rows(rows, panel))))
 
 
+class OpenDepthwiseLoops(DepthwiseLoops):
+    """The loops of a convolution of which every channel has its own kernel."""
+
+    def __init__(self, spec: OpenPixels, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
+        self.spec, self.epilogue, self.parts = spec.every_channel(), epilogue, parts
+        self.width, self.channels = target.lanes(spec.data.dtype), spec.out.shape[-1]
+        taps, spare = math.prod(spec.kernel), target.registers - spec.kernel[-1]
+        self.resident = taps + LEAST_OUTPUTS <= spare
+        most = min(spare - taps if self.resident else MOST_OUTPUTS, MOST_OUTPUTS)
+        self.heights = (most, *(n for n in (4, 2, 1) if n < most))
+
+    def nest(self) -> LoopNest:
+        """The parallel loop over lines of the result x stretches of a line: tiles of pixels, and channels within."""
+        parts, (*lines, width, _) = self.parts, self.spec.out.shape
+        stretch = most = self.heights[0] * TILES_OF_ITEM
+        whole = (*lines, cast(int, (as_index(width) + (stretch - 1)) // stretch))
+        item, start = axis_over(parts.name("item"), parts.simplify(as_index(math.prod(whole)))), list[Statement]()
+        names = (*(f"i{d}" for d in range(len(lines))), "part")
+        *line, part = (parts.named(name, x, start) for name, x in zip(names, split_place(item, whole)))
+        first = parts.named("first", as_index(part) * stretch, start)
+        count = as_index(parts.named("count", apply("min", as_index(width) - first, as_index(stretch)), start))
+        done: Place = 0
+        for height in self.heights:
+            tiles = (count - done) // height
+            tile, own = parts.axis("tile", most // height), list[Statement]()
+            most = height - 1  # pixels that whole tiles leave
+            at = parts.named("at", as_index(first) + done + as_index(tile) * height, own)
+            start.append(For(tile, "serial", (*own, *self._over_channels((*line, at), height)), stop=tiles))
+            done = done + tiles * height
+        return LoopNest(For(item, "serial", tuple(start)))
+
+    def _over_channels(self, position: tuple[Place, ...], pixels: int) -> Body:
+        """What lies side by side is read in that order."""
+        blocks = -(-self.channels // self.width)
+        return self.parts.blocked("b", 0, blocks, blocks, lambda b: self._block(position, pixels, b))
+
+    def _ahead(self, tile: PixelTile) -> Body:
+        """Nothing is asked for before it is read: how far the next line lies is not known."""
+        return ()
+
+    def _start(self) -> int:
+        return self.spec.data.offset
+
+
 def supports_open_pixels(spec: OpenPixels, target: CpuTarget) -> bool:
     """Whether tiles of registers serve the convolution."""
+    if spec.depthwise:
+        return True
     problem = spec.planned()
     if spec.groups > 1 and min(spec.columns, spec.depth) < FEWEST_CHANNELS:
         return False
@@ -238,16 +305,21 @@ def open_pixels(spec: OpenPixels, target: CpuTarget, epilogue: Epilogue) -> Kern
     stored = spec.data.dtype if epilogue.value is None else epilogue.value.dtype
     dtypes = {role: view.dtype for _, role, view in epilogue.reads}
     buffers = {"in0": anywhere("in0", spec.data.dtype), "out0": anywhere("out0", stored)}
-    buffers["weight0"] = Tensor("weight0", (packed_size(spec.planned(), target),), spec.data.dtype)
+    every = math.prod(spec.kernel) * whole_vectors(spec.groups, target.lanes(spec.data.dtype))
+    packed = every if spec.depthwise else packed_size(spec.planned(), target)
+    buffers["weight0"] = Tensor("weight0", (packed,), spec.data.dtype)
     buffers |= {role: anywhere(role, dtypes.get(role, spec.data.dtype)) for role in epilogue.operands}
     parts = ProgramParts({**buffers, "x": buffers["in0"], "w": buffers["weight0"], "out": buffers["out0"]})
-    nest = OpenPixelLoops(spec, target, epilogue, parts).nest()
+    nest = (OpenDepthwiseLoops if spec.depthwise else OpenPixelLoops)(spec, target, epilogue, parts).nest()
     buffers[SIZES] = Tensor(SIZES, (sizes_in([nest])[-1].slot + 1,), INDEX)
-    program = LoopProgram("conv", tuple(buffers.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
-    return lower_program(program, target, True).by_content("conv")
+    name = "depthwise" if spec.depthwise else "conv"
+    program = LoopProgram(name, tuple(buffers.items()), tuple(parts.scratch), (nest,), tuple(parts.registers))
+    return lower_program(program, target, True).by_content(name)
 
 
 def pack_open_pixels(spec: OpenPixels, target: CpuTarget, weight: np.ndarray) -> Packing:
     """The weights [O, I / groups, *kernel] as the kernel reads them."""
+    if spec.depthwise:
+        return DEPTHWISE.pack(spec.every_channel(), target, weight)
     grouped = weight.reshape(spec.groups, spec.columns, *weight.shape[1:])
     return TILES.pack(spec.planned(), target, tap_matrix(grouped))
