@@ -1,4 +1,5 @@
-"""Convolutions of open images read no zeros around them: what pads is a step of its own before the kernel.
+"""Convolutions of open images read no zeros around them: what pads is a step of its own before the kernel, but of those
+of which every channel has its own kernel.
 
 Zeros that kernels of known sizes write once around a tensor would lie elsewhere for every size.
 
@@ -47,7 +48,7 @@ def _padded(new: Expr, old: Expr) -> Expr:
     if len(record.data_layout) != n + 2 or len(letters) != n + 2:
         return new
     changed: dict[str, object] = {}
-    if any(map(any, record.pads)):
+    if any(map(any, record.pads)) and not _every_channel(record, cast(Call, old)):
         around = dict(zip(record.spatial, record.pads))
         zero = scalar(0, cast(TensorType, cast(Call, old).args[0].checked_type).dtype)
         data = call("nn.pad", data, zero, pad_width=tuple(around.get(axis, (0, 0)) for axis in record.data_layout))
@@ -57,6 +58,13 @@ def _padded(new: Expr, old: Expr) -> Expr:
         weight = call("transpose", weight, axes=tuple(map(letters.index, layout)))
     plain = {**dict(record.items()), **changed}
     return Call(new.op, [data, weight], type(record)(**plain), span=new.span) if changed else new
+
+
+def _every_channel(record: Conv, old: Call) -> bool:
+    """Whether every channel has its own kernel: that asks where the images end, and copies none."""
+    data, weight = (cast(TensorType, a.checked_type) for a in old.args)
+    channels = data.shape[record.data_layout.index("C")], weight.shape[record.kernel_layout.index("O")]
+    return record.groups > 1 and all(n == record.groups for n in channels) and isinstance(old.args[1], Constant)
 
 
 def _turned(new: Expr, old: Expr) -> Expr:

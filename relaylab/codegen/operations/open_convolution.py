@@ -56,7 +56,9 @@ class OpenConvolution(ChannelsLastContraction):
 
 
 def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> Contraction | None:
-    """The convolution that a call is, if its images are open and nothing is around them; None for any other call."""
+    """The convolution that a call is, if its images are open; None for any other call, and where zeros are around
+    images that every channel of the result reads.
+    """
     if not isinstance(call.op, Op) or call.op.name not in ("nn.conv1d", "nn.conv2d", "nn.conv3d"):
         return None
     attrs = cast("ConvolutionAttrs", call.attrs)
@@ -67,8 +69,7 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
     if operation.sizes is None or not plain or not alike or is_dynamic(weight):
         return None
     n = len(axes.space)
-    if any(spread_padding(tuple(attrs.padding), n)):
-        return None
+    padding = spread_padding(tuple(attrs.padding), n)
     weight_axes = tuple(attrs.kernel_layout.index(c) for c in f"OI{axes.space}")
     shape = tuple(weight.concrete_shape[axis] for axis in weight_axes)
     seen, given = (
@@ -77,5 +78,8 @@ def open_convolution_of(call: Call, operation: Operation, target: CpuTarget) -> 
     )
     if isinstance(seen.shape[-1], ScalarExpr):
         return None
-    spec = OpenPixels(seen, given, shape[2:], spread(attrs.strides, n), spread(attrs.dilation, n), attrs.groups)
+    steps = spread(attrs.strides, n), spread(attrs.dilation, n)
+    spec = OpenPixels(seen, given, shape[2:], *steps, attrs.groups, tuple(padding[:n]), any(padding))
+    if spec.around and not spec.depthwise:
+        return None
     return OpenConvolution(call, axes, out_axes, weight_axes, spec) if supports_open_pixels(spec, target) else None

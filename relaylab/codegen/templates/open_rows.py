@@ -12,6 +12,8 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,8 +41,20 @@ from relaylab.codegen.templates.program_parts import Place, ProgramParts, epilog
 from relaylab.codegen.templates.schedule import packed_size, schedule_contraction
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TILES, TileLoops
-from relaylab.loop.expr import INDEX, MOST_SIZE, Axis, ScalarExpr, Tensor, apply, as_index, axis_over
-from relaylab.loop.program import SIZES, Body, For, LoopNest, LoopProgram, Statement, extent_of, sizes_in
+from relaylab.loop.expr import (
+    INDEX,
+    MOST_SIZE,
+    Axis,
+    Const,
+    Load,
+    ScalarExpr,
+    Tensor,
+    apply,
+    as_index,
+    axis_over,
+    guard,
+)
+from relaylab.loop.program import SIZES, Body, For, IfThenElse, LoopNest, LoopProgram, Statement, extent_of, sizes_in
 
 PLANNED_ROWS = 128  # the plan is the best one for so many
 MOST_ROWS = 2 * MOST_SIZE * MOST_SIZE
@@ -149,7 +163,9 @@ def pack_open_rows(spec: OpenRows, target: CpuTarget, matrix: np.ndarray) -> Pac
 
 @dataclass(frozen=True, slots=True)
 class OpenPixels:
-    """A convolution without padding: data and result as [batch, *space, channels], weights constant."""
+    """A convolution: data and result as [batch, *space, channels], weights constant. `padding` is that before each
+    axis of one whose every channel has its own kernel; others have none.
+    """
 
     data: MemoryView
     out: MemoryView
@@ -157,6 +173,9 @@ class OpenPixels:
     strides: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int = 1
+    padding: tuple[int, ...] = ()
+    around: bool = False
+    """Whether there are zeros around the images."""
 
     @property
     def columns(self) -> int:
@@ -176,8 +195,8 @@ class OpenPixels:
 
     def every_channel(self) -> ConvSpec:
         """The same as the spec of a convolution of known images has it."""
-        none = (0,) * len(self.kernel)
-        return ConvSpec(self.data, self.out, self.kernel, self.strides, self.dilation, none, self.groups)
+        padding = self.padding or (0,) * len(self.kernel)
+        return ConvSpec(self.data, self.out, self.kernel, self.strides, self.dilation, padding, self.groups)
 
     @property
     def batch(self) -> OutputAxis:
@@ -246,7 +265,13 @@ class OpenPixelLoops(OpenTileLoops):
 
 
 class OpenDepthwiseLoops(DepthwiseLoops):
-    """The loops of a convolution of which every channel has its own kernel."""
+    """The loops of a convolution of which every channel has its own kernel.
+
+    Tiles at the edges of an image read nothing outside of it; those inside do not ask.
+    """
+
+    asks: bool = False
+    """Whether what is read is asked to be inside."""
 
     def __init__(self, spec: OpenPixels, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts):
         self.spec, self.epilogue, self.parts = spec.every_channel(), epilogue, parts
@@ -255,6 +280,7 @@ class OpenDepthwiseLoops(DepthwiseLoops):
         self.resident = taps + LEAST_OUTPUTS <= spare
         most = min(spare - taps if self.resident else MOST_OUTPUTS, MOST_OUTPUTS)
         self.heights = (most, *(n for n in (4, 2, 1) if n < most))
+        self.around = spec.around
 
     def nest(self) -> LoopNest:
         """The parallel loop over lines of the result x stretches of a line: tiles of pixels, and channels within."""
@@ -279,14 +305,49 @@ class OpenDepthwiseLoops(DepthwiseLoops):
     def _over_channels(self, position: tuple[Place, ...], pixels: int) -> Body:
         """What lies side by side is read in that order."""
         blocks = -(-self.channels // self.width)
-        return self.parts.blocked("b", 0, blocks, blocks, lambda b: self._block(position, pixels, b))
+        made = lambda: self.parts.blocked("b", 0, blocks, blocks, lambda b: self._block(position, pixels, b))
+        if not self.around:
+            return made()
+        spread = [(k - 1) * d for k, d in zip(self.spec.kernel, self.spec.dilation)]
+        spread[-1] += (pixels - 1) * self.spec.strides[-1]
+        inside, first = made(), self._spots(position)
+        self.asks = True
+        edge = made()
+        self.asks = False
+        return (IfThenElse(self._inside([*first, *(as_index(x) + n for x, n in zip(first, spread))]), inside, edge),)
+
+    def _spots(self, position: Sequence[Place]) -> list[ScalarExpr]:
+        """Where the first tap is read along each axis of an image."""
+        spec = self.spec
+        return [as_index(at) * s - p for at, s, p in zip(position[1:], spec.strides, spec.padding)]
+
+    def _inside(self, spots: Sequence[ScalarExpr]) -> ScalarExpr:
+        """Whether positions, along the axes of an image again and again, are all inside."""
+        extents = itertools.cycle(self.spec.data.shape[1:-1])
+        found = [c for x, n in zip(spots, extents) for c in (x >= 0, x < as_index(n))]
+        return self.parts.simplify(functools.reduce(lambda a, c: apply("land", a, c), found))
+
+    def _columns(self, tile: PixelTile, rows: Sequence[Axis], row: Tensor, counts: tuple[int, int]) -> Statement:
+        if not self.asks:
+            return super()._columns(tile, rows, row, counts)
+        spec, parts, steps = self.spec, self.parts, self.spec.data.strides
+        t, q, c = (parts.axis(name, n) for name, n in zip("tqc", (*counts, tile.lanes)))
+        *lines, first = self._spots(tile.position)
+        spots = [x + as_index(k) * d for x, k, d in zip((*lines, first), (*rows, t), spec.dilation)]
+        spots[-1] = spots[-1] + q
+        terms = [*zip((tile.position[0], *spots), steps), (tile.channel, steps[-1]), (c, steps[-1])]
+        value = Load(parts.buffers["in0"], (parts.place(terms, spec.data.offset),))
+        cell = parts.place([(t, counts[1] * tile.lanes), (q, tile.lanes), (c, 1)])
+        return self._vectors((t, q), c, row, cell, guard(self._inside(spots), value, Const(0, self.dtype)))
 
     def _ahead(self, tile: PixelTile) -> Body:
         """Nothing is asked for before it is read: how far the next line lies is not known."""
         return ()
 
     def _start(self) -> int:
-        return self.spec.data.offset
+        data = self.spec.data
+        before = sum(p * as_index(step) for p, step in zip(self.spec.padding, data.strides[1:]) if p)
+        return cast(int, data.offset - before)
 
 
 def supports_open_pixels(spec: OpenPixels, target: CpuTarget) -> bool:
