@@ -151,6 +151,24 @@ def test_ranges_and_masks_of_open_length():
     assert forms(vm).open is not None, forms(vm).closed
 
 
+@pytest.mark.parametrize("factor", [2.0, 0.5, 1.5, 0.25, 0.3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_as_many_as_a_size_times_a_factor(factor, dtype):
+    """As exporters write images that are resized; a factor that floats do not have exactly is left to the run."""
+    x = relay.var("x", shape=(SizeVar("n"), 3))
+    count = relay.cast(relay.take(relay.shape_of(x, "int64"), relay.const(0, "int64"), axis=0), dtype)
+    end = relay.cast(relay.floor(count * relay.const(factor, dtype)), "int64")
+    places = relay.arange(relay.const(0, "int64"), end, relay.const(1, "int64"), "int64")
+    at = relay.cast(relay.floor(relay.cast(places, "float32") * relay.const(1 / factor, "float32")), "int64")
+    vm = machine(relay.Function([x], relay.exp(relay.take(x, at, axis=0))), open=True)
+    for k in (8, 1, 7, 0, 33):
+        value = RNG.standard_normal((k, 3)).astype("float32")
+        rows = np.floor(np.arange(int(np.floor(k * factor))).astype("f4") * np.float32(1 / factor)).astype(int)
+        wanted = np.exp(value[np.minimum(rows, k - 1)]) if k else value
+        np.testing.assert_allclose(vm.invoke("main", value).numpy(), wanted, rtol=1e-5)
+    assert forms(vm).open is not None and (factor == 0.3 or type(forms(vm).open) is open_form.OpenForm)
+
+
 def test_a_size_without_memory_leaves_the_form_fit_for_others(monkeypatch):
     """What was planned before must not be taken for what the next size needs."""
     x = relay.var("x", shape=(SizeVar("n"), 4))
