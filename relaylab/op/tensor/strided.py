@@ -125,7 +125,7 @@ def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
     """
     try:
         if step < 0:
-            whole = (start in (None, -1) or start >= FAR) and (stop is None or stop < -FAR)
+            whole = (start in (None, -1) or start >= FAR) and (stop is None or stop <= -FAR)
             return derive(lambda size: (size - step - 1) // -step, n) if whole else AnyDim()
         first, behind = start or 0, FAR if stop is None else stop
         if first >= 0 and (behind < 0 or behind >= FAR):
