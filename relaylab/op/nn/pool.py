@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relaylab.ir.expr import Expr
 from relaylab.ir.types import IntImm, TensorType
-from relaylab.loop.scalar import is_float, lowest
+from relaylab.loop.scalar import DTYPES, is_float, lowest
 from relaylab.op import rules
 from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, call_operator, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -160,22 +160,17 @@ def border(dtype: str) -> float | int:
     return float(finfo(dtype).min) if is_float(dtype) else lowest(dtype)
 
 
-class MaxPool(Pool):
-    """The largest element of each window; padding reads as the lowest finite number."""
+class Separable(Pool):
+    """Windows that may be taken one axis after the other."""
 
-    source = "ONNX MaxPool"
-
-    def reference(self, data: np.ndarray) -> np.ndarray:
-        out: Any = None
-        for seen in self.taps(data, border(data.dtype.name)):
-            out = seen.copy() if out is None else np.maximum(out, seen)
-        return out
+    separable: ClassVar[Container[str]] = ()
+    """The data types of which that is as good."""
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        """Large windows one axis after the other: of n x n elements that many are compared twice n times."""
-        (x,), (data, *_) = inputs, types
+        """Large windows one axis after the other: of n x n elements that many are combined twice n times."""
+        x, data = inputs[0], types[0]
         at = positions(self.layout, self.spatial)
-        if data.is_dynamic:
+        if data.is_dynamic or data.dtype not in self.separable:
             return None
         shape = list(data.concrete_shape)
         whole, parts = math.prod(size for size, _, _ in self.windows), 0.0
@@ -189,17 +184,28 @@ class MaxPool(Pool):
         for axis, (size, stride, step) in enumerate(self.windows):
             own = lambda value, others, axis=axis: tuple(value if k == axis else others for k in range(len(at)))
             before, after = self.pads[axis]
-            x = call_operator(
-                self.op_name,
-                x,
-                pool_size=own(size, 1),
-                strides=own(stride, 1),
-                dilation=own(step, 1),
-                padding=(*own(before, 0), *own(after, 0)),
-                layout=self.layout,
-                ceil_mode=self.ceil_mode,
-            )
+            alone = {
+                **dict(self.items()),
+                "pool_size": own(size, 1),
+                "strides": own(stride, 1),
+                "dilation": own(step, 1),
+                "padding": (*own(before, 0), *own(after, 0)),
+            }
+            x = call_operator(self.op_name, x, **alone)
         return x
+
+
+class MaxPool(Separable):
+    """The largest element of each window; padding reads as the lowest finite number."""
+
+    source = "ONNX MaxPool"
+    separable = DTYPES
+
+    def reference(self, data: np.ndarray) -> np.ndarray:
+        out: Any = None
+        for seen in self.taps(data, border(data.dtype.name)):
+            out = seen.copy() if out is None else np.maximum(out, seen)
+        return out
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         sizes, none = [size for size, _, _ in self.windows], b.lowest(out.dtype)
@@ -214,13 +220,14 @@ class MaxPool(Pool):
         return b.max(most, b.select(whole, none, b.const(border(out.dtype), out.dtype)))
 
 
-class AvgPool(Pool):
+class AvgPool(Separable):
     """The mean of each window: of the elements inside the data, or of all inside data and padding, which reads as 0
     (`count_include_pad`). What `ceil_mode` adds behind the padding never counts.
     """
 
     count_include_pad: bool = attr(False, "whether the padding counts, as zeros")
     source = "ONNX AveragePool"
+    separable = ("float32", "float64")
 
     def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
         return rules.numbers(s, super().result_type(s, data))
