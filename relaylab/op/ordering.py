@@ -25,7 +25,7 @@ CHUNKS = 16, 64  # elements that are compared with the k-th best side by side, i
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all
 ROOM = 2  # times k: how many are collected
 FEW = 128  # keys up to which each is compared with all others
-RARE = 8  # from how many times as many keys on, up to 2 * FEW, each of the first is looked for in all of them
+RARE = {"uint32": 2, "uint64": 8}  # how many times as many keys, up to 2 * FEW, are searched for each of the first
 NEAR = 4096  # elements that stay in the first-level cache, however they are walked
 LONG = 2048  # keys from which on digits have 11 bits and not 8
 SURE = 3  # digits that are counted before it is known how many there are
@@ -84,8 +84,9 @@ class SortedRow:
         """Bring the first `count` keys into order, or the `first` of them; equal ones keep theirs. O(n)."""
         p, capacity = self.p, self.capacity
         total = p.let(count)
-        few_of = first if isinstance(first, int) and first * RARE <= 2 * FEW else None
-        for rare in p.sides(False if few_of is None else both(few_of * RARE <= capacity, capacity <= 2 * FEW)):
+        times = RARE[self.keys.dtype]
+        few_of = first if isinstance(first, int) and first * times <= 2 * FEW else None
+        for rare in p.sides(False if few_of is None else both(few_of * times <= capacity, capacity <= 2 * FEW)):
             if rare:
                 self._by_search(total, few_of or 0)
                 continue
@@ -103,9 +104,31 @@ class SortedRow:
             self.p.store(self.keys, k, b.select(_narrow(k) < end, self.keys(k), b.highest(self.keys.dtype)))
 
     def _by_search(self, count: Local, first: int) -> None:
-        """Very few of few keys: the least is looked for, then the first place with it; it is marked as taken."""
-        p, b, keys, numbers = self.p, self.p.b, self.keys, self.numbers
+        """Some of few keys: the least behind the last one is looked for, with its place if there are bits for it."""
         self._end(count)
+        if self.keys.dtype == "uint32":
+            self._by_marked_keys(first)
+        else:
+            self._by_two_searches(first)
+        self._back(first)
+
+    def _by_marked_keys(self, first: int) -> None:
+        """Keys with their places, counted from 1, behind them: no two are equal."""
+        p, b, marked = self.p, self.p.b, self.p.scratch(self.capacity, "uint64")
+        bits = b.const(32, "uint64")
+        with p.loop(self.capacity, kind="vectorized") as at:
+            p.store(marked, at, b.bor(b.shl(b.cast(self.keys(at), "uint64"), bits), b.cast(at + 1, "uint64")))
+        last, none = p.let(b.const(0, "uint64")), b.highest("uint64")
+        with p.loop(first) as k:
+            least = p.let(none)
+            with p.loop(self.capacity, kind="vectorized") as at:
+                p.add(least, b.select(marked(at) > last, marked(at), none), "min")
+            p.set(last, least)
+            self._move(p.let(b.index(b.band(least, b.const(2**32 - 1, "uint64"))) - 1), self.capacity + k)
+
+    def _by_two_searches(self, first: int) -> None:
+        """The least key is looked for, then the first place with it, which is marked as taken."""
+        p, b, keys, numbers = self.p, self.p.b, self.keys, self.numbers
         last = b.number(self.capacity - 1, "int32")
         with p.loop(first) as k:
             lowest = p.let(b.highest(keys.dtype))
@@ -119,7 +142,6 @@ class SortedRow:
             self._move(taken, self.capacity + k)
             p.store(keys, taken, b.highest(keys.dtype))
             p.store(numbers, taken, -1)
-        self._back(first)
 
     def _by_rank(self, count: Local) -> None:
         """Few keys: how many stand before each says where it goes; all others are looked at side by side."""

@@ -120,7 +120,12 @@ def test_sorted_is_as_pythons_stable_sort(dtype, ascending):
         np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
 
 
-@pytest.mark.parametrize("n, k", [(1, 1), (7, 7), (300, 3), (1000, 1), (1000, 249), (2048, 256), (1537, 300), (600, 0)])
+SOME_OF_FEW = [(2, 1), (31, 15), (80, 40), (128, 64), (129, 5), (256, 128), (256, 129)]
+
+
+@pytest.mark.parametrize(
+    "n, k", [(1, 1), (7, 7), (300, 3), (1000, 1), (1000, 249), (2048, 256), (1537, 300), (600, 0)] + SOME_OF_FEW
+)
 @pytest.mark.parametrize("ascending", [True, False])
 def test_the_first_k_are_those_of_the_sorted_row(n, k, ascending):
     rising = np.arange(n, dtype="float32")
@@ -157,7 +162,7 @@ def limits_of(dtype: str, n: int) -> np.ndarray:
     return RNG.choice(ends, n)
 
 
-@pytest.mark.parametrize("n, k", [(400, 33), (4097, 1000), (6000, 10), (5000, 5000)])
+@pytest.mark.parametrize("n, k", [(400, 33), (4097, 1000), (6000, 10), (5000, 5000), (200, 90), (128, 64), (31, 15)])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("ascending", [True, False])
 def test_rows_of_all_widths_give_their_first_k(dtype, n, k, ascending):
