@@ -48,6 +48,13 @@ def insert(i: Sequence[Any], axis: int, k: Any) -> tuple[Any, ...]:
     return (*i[:axis], k, *i[axis:])
 
 
+def found_inside(b: ElementBuilder, i: Sequence[Element], shape: Sequence[int]) -> Element:
+    """Whether an index that data says lies in a tensor: one comparison for each axis, as a negative number is a huge
+    one without its sign. (Of an index that loops say both ends are compared, which proofs understand.)
+    """
+    return b.all_of(*(b.number(n, "uint64") > b.cast(k, "uint64") for k, n in zip(i, shape)))
+
+
 def is_dynamic(*values: Any) -> bool:
     """Whether a builder's arguments hold an expression that is not a constant."""
     flat = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]

@@ -13,7 +13,7 @@ from relaylab.loop.expr import Local, Tensor, as_index
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
-from relaylab.op.indexing import place, ravel, unravel
+from relaylab.op.indexing import found_inside, place, ravel, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
 
@@ -79,7 +79,7 @@ class Scattering(Opaque):
         ):
             at = (line, *inner) if apart else inner
             k = p.let(wrapped(p.b, indices(*at), data.shape[axis]))
-            with p.when(p.b.inside(k, data.shape[axis])):
+            with p.when(found_inside(p.b, (k,), (data.shape[axis],))):
                 to = place(at, axis, k)
                 p.store(out, to, self.combine(p.b, out(*to), updates(*at)))
 
@@ -167,7 +167,7 @@ class scatter_nd(Opaque):
             p.loops(outer[1:]) as middle,
         ):
             found = [p.let(wrapped(b, indices(m, *y), data.shape[m])) for m in range(depth)]
-            with p.when(b.all_of(*(b.inside(k, n) for k, n in zip(found, data.shape)))):
+            with p.when(found_inside(b, found, data.shape)):
                 with p.loop(lanes, kind="vectorized") as lane:
                     rest = (*((part,) if outer else ()), *middle, lane)[: len(data.shape) - depth]
                     to = (*found, *rest)

@@ -29,7 +29,7 @@ from relaylab.op.base import (
     wrap,
 )
 from relaylab.op.helpers import TypeSolver
-from relaylab.op.indexing import as_shape_expr, ints, is_dynamic
+from relaylab.op.indexing import as_shape_expr, found_inside, ints, is_dynamic
 from relaylab.op.shapes import derive, same_dim
 from relaylab.op.tensor.casts import as_dtype
 from relaylab.support.errors import RelayValueError
@@ -86,7 +86,7 @@ class sparse_to_dense(Opaque):
         with p.parallel(1), p.loop(many) as k:
             row = [indices(*(k, d)[:rank]) for d in range(len(out.shape))]
             at = [p.let(b.load_index(x)) for x in row]
-            with p.when(b.all_of(*(b.inside(x, n) for x, n in zip(at, out.shape)))):
+            with p.when(found_inside(b, at, out.shape)):
                 p.store(out, at, values(*[b.min(k, n - 1) if n is not many else k for n in values.shape]))
 
     @classmethod
@@ -368,7 +368,7 @@ class padded_sparse_fill_empty_rows(Opaque):
                 p.store(begin, row, 0)
             with p.loop(count) as k:
                 row = p.let(row_of(k))
-                p.add(inside, b.inside(row, self.rows), "all")
+                p.add(inside, found_inside(b, (row,), (self.rows,)), "all")
                 p.store(begin, row, begin(row) + 1)
             with p.when(inside):
                 with p.loop(self.rows) as row:

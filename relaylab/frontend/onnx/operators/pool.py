@@ -136,8 +136,9 @@ def max_unpool(g: Graph, node: OnnxNode, x: Expr, indices: Expr, output_shape: E
     target = g.ints(output_shape, "output_shape") if output_shape is not None else natural
     if len(target) != len(shape):
         raise node.error(f"output_shape {target} has another rank than {shape}", code="import.rank")
-    flat = op.zeros((int(np.prod(natural)),), g.dtype(x))
-    filled = op.reshape(op.scatter(flat, op.reshape(indices, (-1,)), op.reshape(x, (-1,)), 0), natural)
+    many = int(np.prod(natural))
+    flat = op.sparse_to_dense(op.reshape(indices, (-1,)), (many,), op.reshape(x, (-1,)), g.const(0, x))
+    filled = op.reshape(flat, natural)
     more = [t - n for t, n in zip(target, natural)]
     if min(more) < 0:
         raise node.error(f"output_shape {target} is smaller than {natural}", code="import.shape")

@@ -80,6 +80,15 @@ def _scatter_nd(w: Writer, call: Call, ins: list[str]) -> Value:
     return w.emit("ScatterND", [ins[0], places, ins[2]], **reduction)
 
 
+@rule("sparse_to_dense")
+def _sparse_to_dense(w: Writer, call: Call, ins: list[str]) -> Value:
+    shape, (count, *_) = shape_of(call), (*shape_of(call.args[0]), 1)
+    places = w.reshape(w.cast(ins[0], "int64"), [count, len(shape)])
+    values = w.emit("Expand", [w.reshape(ins[1], [-1]), w.numbers([count])])
+    empty = w.emit("Expand", [w.reshape(w.cast(ins[2], dtype_of(call)), []), w.numbers(shape)])
+    return w.emit("ScatterND", [empty, places, values])
+
+
 @rule("one_hot")
 def _one_hot(w: Writer, call: Call, ins: list[str]) -> Value:
     """By comparison: ONNX's own counts negative indices from the end."""
