@@ -72,7 +72,9 @@ def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     strides = strides_of(region, simplifier)
     innermost = min(order, key=lambda a: abs(strides.get(a, 1)))
     fusable = len(order) > 2 and innermost not in order[:2] and (shared is None or order[1] in shared) and around != 1
-    if fusable and all(a.size is None for a in order[:2]) and order[0].extent < FEW_ITEMS:
+    fusable = fusable and all(a.size is None for a in order[:2]) and order[0].extent < FEW_ITEMS
+    # blocks of squares make more items, of which no number is a quotient
+    if fusable and all(along not in order[:2] for along, _ in transposed_axes(region, simplifier)):
         outer, inner = order[0], order[1]
         items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
         values: dict[Axis, ScalarExpr] = {outer: items // inner.extent, inner: items % inner.extent}
