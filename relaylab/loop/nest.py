@@ -75,12 +75,24 @@ def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     fusable = fusable and all(a.size is None for a in order[:2]) and order[0].extent < FEW_ITEMS
     # blocks of squares make more items, of which no number is a quotient
     if fusable and all(along not in order[:2] for along, _ in transposed_axes(region, simplifier)):
-        outer, inner = order[0], order[1]
-        items = Axis(f"{outer.name}{inner.name}", outer.extent * inner.extent)
-        values: dict[Axis, ScalarExpr] = {outer: items // inner.extent, inner: items % inner.extent}
-        region = region.map(lambda e: simplifier(substitute(e, values)))
-        order = [items, *order[2:]]
+        lanes = interleaving_axis(region, innermost, simplifier) is order[1]
+        return _with_fused_items(region, order, lanes, simplifier)
     return StoreRegion(tuple(order), region.stores)
+
+
+def _with_fused_items(region: StoreRegion, order: list[Axis], lanes: bool, simplifier: Simplifier) -> StoreRegion:
+    """The region with one axis of items for its first two, of which the second keeps a block if it has the `lanes`."""
+    outer, inner, *rest = order
+    blocks, size = inner.extent, 1
+    if lanes:
+        enough = (n for n in range(1, FEW_ITEMS + 1) if inner.extent % n == 0 and n * outer.extent >= FEW_ITEMS)
+        blocks = next(enough, 1)
+        size = inner.extent // blocks
+    items, place = Axis(f"{outer.name}{inner.name}", outer.extent * blocks), Axis(f"{inner.name}i", size)
+    within = items % blocks * size + place if lanes else items % blocks
+    values: dict[Axis, ScalarExpr] = {outer: items // blocks, inner: within}
+    region = region.map(lambda e: simplifier(substitute(e, values)))
+    return StoreRegion((items, *([place] if lanes else []), *rest), region.stores)
 
 
 def _with_rows(region: StoreRegion, order: list[Axis], simplifier: Simplifier) -> tuple[StoreRegion, list[Axis], int]:
@@ -172,6 +184,19 @@ def contiguity(simplifier: Simplifier, bodies: list[ScalarExpr], axis: Axis) -> 
     return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score  # 0.1: at a tie the longer axis wins
 
 
+def interleaving_axis(region: StoreRegion, best: Axis, simplifier: Simplifier) -> Axis | None:
+    """The axis around a short innermost one along which loads are contiguous: its vectors can be interleaved."""
+    strides = strides_of(region, simplifier)
+    if best.extent > INTERLEAVED or strides.get(best) != 1 or len(region.stores) != 1:
+        return None
+    around = [a for a in region.axes if strides.get(a) == best.extent]
+    values = [region.stores[0].value]
+    if not around:
+        return None
+    ours, theirs = (contiguity(simplifier, values, axis) for axis in (best, around[0]))
+    return around[0] if theirs > ours else None
+
+
 @dataclass
 class _Builder:
     region: StoreRegion
@@ -203,7 +228,7 @@ class _Builder:
         best = min(axes, key=lambda a: abs(strides[a]))
         inner = [n for n in post_order(*self.region.roots) if isinstance(n, Reduce) and best in self.depends(n)]
         if not inner:
-            partner = self._interleaving(best, strides)
+            partner = interleaving_axis(self.region, best, self.simplifier)
             if partner is not None:
                 return partner
             scattered = abs(strides[best]) != 1 and weight(self.region.stores[0].value) < EXPENSIVE
@@ -212,17 +237,6 @@ class _Builder:
         own = contiguity(self.simplifier, bodies, best)
         rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)
         return best if own >= rival else None
-
-    def _interleaving(self, best: Axis, strides: dict[ScalarExpr, int]) -> Axis | None:
-        """The axis around a short innermost one along which loads are contiguous: its vectors can be interleaved."""
-        if best.extent > INTERLEAVED or strides[best] != 1 or len(self.region.stores) != 1:
-            return None
-        around = [a for a in self.region.axes if strides.get(a) == best.extent]
-        values = [self.region.stores[0].value]
-        if not around:
-            return None
-        ours, theirs = (contiguity(self.simplifier, values, axis) for axis in (best, around[0]))
-        return around[0] if theirs > ours else None
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
         """What the loops of `axes[:depth]` contain."""

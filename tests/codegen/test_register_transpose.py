@@ -33,6 +33,11 @@ CASES = [
     ((33, 17), (1, 0), "float32"),
     ((20, 257), (1, 0), "uint8"),
     ((2, 19, 197), (0, 2, 1), "float32"),
+    ((3, 40, 48), (0, 2, 1), "float32"),
+    ((2, 3, 5, 80, 7), (0, 1, 3, 4, 2), "uint8"),
+    ((2, 3, 40, 11), (0, 2, 3, 1), "float32"),
+    ((7, 4, 41), (0, 2, 1), "uint8"),
+    ((2, 8, 24), (0, 2, 1), "int64"),
 ]
 
 
@@ -76,6 +81,16 @@ def test_what_no_square_divides_is_cut_into_pieces_that_some_do(n) -> None:
     blocks += [1] * (len(sides) - len(blocks))
     assert all(7 <= side <= 16 for side in sides) and len(sides) <= 3
     assert sum(side * many for side, many in zip(sides, blocks)) == n
+
+
+def test_a_few_images_are_squares_and_interleaved_vectors_too() -> None:
+    """Their number and that of their rows are one axis only where neither squares nor lanes are lost by it."""
+    _, group, _ = transposed((3, 128, 48), (0, 2, 1), "float32")
+    lines = [line.strip() for line in str(group.program()).splitlines()[1:]]
+    assert "for i2 in 128 vectorized:" in lines and "for i1i in 16:" in lines
+    _, group, _ = transposed((2, 3, 400), (0, 2, 1), "uint8")
+    lines = [line.strip() for line in str(group.program()).splitlines()[1:]]
+    assert lines[:3] == ["parallel i0i1 in 8:", "for i1i in 100 vectorized x4:", "for i2 in 3:"]
 
 
 PLACES = {
