@@ -197,6 +197,24 @@ def test_a_short_time_transform_is_that_of_numpy(n, dtype, known):
     np.testing.assert_allclose(found, np.stack([want.real, want.imag], axis=-1), rtol=0, atol=close * scale)
 
 
+@pytest.mark.parametrize("n", [4, 9, 15, 36, 100, 105, 202, 256, 400, 401, 512, 1001, 2048])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("onesided, known, normalized", [(True, True, False), (False, False, True)])
+def test_many_frames_are_transformed_in_two_steps(n, dtype, onesided, known, normalized):
+    """Where few products are those of columns and then rows of a matrix, as of 512 points, or one has too many."""
+    rng, hop, many = np.random.default_rng(n), max(n // 7, 1), 17 if n < 2048 else 3
+    data, window = rng.standard_normal((2, n + (many - 1) * hop)).astype(dtype), rng.uniform(0, 1, n).astype(dtype)
+    frames = np.lib.stride_tricks.sliding_window_view(data, n, axis=1)[:, ::hop] * window.astype("float64")
+    want = np.fft.fft(frames)[..., : n // 2 + 1 if onesided else n].transpose(0, 2, 1)
+    want /= np.sqrt(n) if normalized else 1
+    of = lambda x, w: relay.stft(x, n, hop, n, w, normalized, onesided)
+    arrays = [data] if known else [data, window]
+    (found,) = run("graph", (lambda x: of(x, relay.const(window, dtype))) if known else of, *arrays)
+    close = 1e-6 if dtype == "float32" else 4e-15
+    expected = np.stack([want.real, want.imag], axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=close * np.abs(want).max())
+
+
 @pytest.mark.parametrize("lanes", [2, 7, 8, 33, 64, 65])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int32", "int64"])
 @pytest.mark.parametrize("exclusive", [False, True])

@@ -16,6 +16,7 @@ from relaylab.ir.expr import Constant, Expr, Tuple
 from relaylab.ir.types import AnyDim, Dim, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
+from relaylab.op.fourier import TwoStepTransform, turned
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import length
 from relaylab.op.products import elements, exact, stored
@@ -26,6 +27,8 @@ from relaylab.support.errors import RelayValueError
 
 LEAST_SIDE = 4  # of matrices whose product is worth bringing their letters into order
 FOLDED = 100  # the shortest frame of which elements are added before products
+FEW_FRAMES = 16  # that are no vector
+ADVANTAGE = 1.2  # of fewer products in two steps, whose matrices are smaller
 MOST_TURNS = 1 << 22  # of the matrix of a transform: with more, each is computed where it is used
 
 
@@ -201,33 +204,54 @@ class stft(Opaque):
         return TensorType((data.shape[0], self._frequencies, frames, 2), data.dtype)
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        """Frames times a matrix of cosines and sines, a product as others are; None where that is too large. Of a frame
-        that four divides a quarter of the products: elements with the same cosines are added before.
+        """Frames times a matrix of cosines and sines, or two small ones after each other; None where it is too large.
+        Of few frames that four divides a quarter of the products: elements with the same cosines are added before.
         """
         data, given, out = types
         width, rows = self.win_length, 2 * self._frequencies
-        if data.dtype not in ("float32", "float64") or data.is_dynamic or given.is_dynamic or width * rows > MOST_TURNS:
+        if data.dtype not in ("float32", "float64") or data.is_dynamic or given.is_dynamic:
             return None
         batch, _, frames, _ = out.concrete_shape
-        table, hop = self._turns(), self.hop_length
-        read = (frames - 1) * hop + width  # a frame may be less than what has to be there for it
+        two = self._in_two_steps(batch * frames)
+        if two is None and width * rows > MOST_TURNS:
+            return None
+        hop, read = self.hop_length, (frames - 1) * self.hop_length + width  # there may be more than what is read
         cut = call_operator("strided_slice", inputs[0], begin=(0, 0), end=(batch, read), strides=(1, 1))
         cut = call_operator("sliding_window", cut, axis=1, window_shape=(width,), strides=(hop,))
         folds = self.onesided and width % 4 == 0 and width == self.n_fft >= FOLDED
-        if isinstance(inputs[1], Constant) and folds:
-            cut = call_operator("multiply", cut, Constant(inputs[1].data.numpy()[:width].astype(data.dtype)))
-        elif isinstance(inputs[1], Constant):
-            table = table * inputs[1].data.numpy()[:width]
+        window, table = self._window(inputs[1], data.dtype), self._turns
+        if isinstance(window, Constant) and not folds and two is None:
+            table = lambda: self._turns() * window.data.numpy()
         else:
-            window = call_operator("cast", inputs[1], dtype=data.dtype)
-            window = call_operator("strided_slice", window, begin=(0,), end=(width,), strides=(1,))
             cut = call_operator("multiply", cut, window)
         flat = call_operator("reshape", cut, newshape=(batch * frames, width))
+        if two is not None:
+            flat = call_operator("transpose", flat, axes=(1, 0))
+            found = two.transformed(flat, batch * frames, self._frequencies, self._scale, data.dtype)
+            found = call_operator("reshape", found, newshape=(self._frequencies, batch, frames, 2))
+            return call_operator("transpose", found, axes=(1, 0, 2, 3))
         if folds:
             return self._quarters(flat, batch, frames, data.dtype)
-        found = call_operator("nn.dense", flat, Constant(table.reshape(rows, width).astype(data.dtype)))
+        found = call_operator("nn.dense", flat, Constant(table().reshape(rows, width).astype(data.dtype)))
         found = call_operator("reshape", found, newshape=(batch, frames, self._frequencies, 2))
         return call_operator("transpose", found, axes=(0, 2, 1, 3))
+
+    def _window(self, given: Expr, dtype: str) -> Expr:
+        """The weights of a frame's elements."""
+        if isinstance(given, Constant):
+            return Constant(given.data.numpy()[: self.win_length].astype(dtype))
+        window = call_operator("cast", given, dtype=dtype)
+        return call_operator("strided_slice", window, begin=(0,), end=(self.win_length,), strides=(1,))
+
+    def _in_two_steps(self, many: int) -> TwoStepTransform | None:
+        """The transform of so many frames in two steps; None where one has fewer products, or vectors are not full."""
+        n = self.win_length
+        found = TwoStepTransform.cheapest(n) if n == self.n_fft else None
+        if found is None or found.numbers > MOST_TURNS:
+            return None
+        at_once = n * n // 4 if self.onesided and n % 4 == 0 else 2 * n * self._frequencies
+        fits = many >= FEW_FRAMES and found.products * ADVANTAGE < at_once
+        return found if fits or 2 * n * self._frequencies > MOST_TURNS else None
 
     def _quarters(self, x: Expr, batch: int, frames: int, dtype: str) -> Expr:
         """The transform of frames (batch * frames, n): products with four matrices of n / 4 + 1 rows and columns, for
@@ -272,10 +296,12 @@ class stft(Opaque):
 
     def _turns(self) -> np.ndarray:
         """What an element of a frame is multiplied with: (frequencies, 2, width) of float64."""
-        turns = np.outer(np.arange(self._frequencies), np.arange(self.win_length)) % self.win_length
-        angle = turns * (2 * np.pi / self.win_length)
-        scale = 1 / math.sqrt(self.n_fft) if self.normalized else 1.0
-        return np.stack([np.cos(angle), -np.sin(angle)], axis=1) * scale
+        steps = np.outer(np.arange(self._frequencies), np.arange(self.win_length))
+        return np.stack(turned(steps, self.win_length), axis=1) * self._scale
+
+    @property
+    def _scale(self) -> float:
+        return 1 / math.sqrt(self.n_fft) if self.normalized else 1.0
 
     @property
     def _frequencies(self) -> int:
@@ -286,8 +312,7 @@ class stft(Opaque):
         frames = np.stack([data[:, k : k + self.win_length] * window[: self.win_length] for k in starts], axis=1)
         angle = 2 * np.pi / self.win_length * np.outer(np.arange(self._frequencies), np.arange(self.win_length))
         found = np.einsum("btk,fk->bft", frames, np.exp(-1j * angle))
-        scale = 1 / np.sqrt(self.n_fft) if self.normalized else 1.0
-        return (np.stack([found.real, found.imag], axis=-1) * scale).astype(data.dtype)
+        return (np.stack([found.real, found.imag], axis=-1) * self._scale).astype(data.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, window: Readable) -> Element:
         n, frequency, frame, part = i
@@ -298,8 +323,7 @@ class stft(Opaque):
             turn = b.select(b.eq(part, 0), b.cos(angle), -b.sin(angle))
             return b.cast(data(n, frame * self.hop_length + k), "float64") * b.cast(window(k), "float64") * turn
 
-        scale = 1 / math.sqrt(self.n_fft) if self.normalized else 1.0
-        return b.cast(b.sum(self.win_length, term) * scale, out.dtype)
+        return b.cast(b.sum(self.win_length, term) * self._scale, out.dtype)
 
     @classmethod
     def build(
