@@ -62,6 +62,32 @@ def test_as_another_runtime_says(name, inputs, more):
     compare(run(imported(proto), free), reference(proto, free))
 
 
+@pytest.mark.parametrize("n", [7, 12, 64, 105, 256])
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("parts, inverse, onesided", [(1, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 0), (2, 1, 0)])
+def test_a_transform_is_that_of_numpy(n, axis, parts, inverse, onesided):
+    """By one matrix or, of many points, by two small ones."""
+    x = f(2, n, 3, parts) if axis == 1 else f(2, 3, n, parts)
+    points = x[..., 0] + 1j * x[..., 1] if parts == 2 else x[..., 0]
+    want = (np.fft.ifft if inverse else np.fft.fft)(points, axis=axis)
+    want = np.take(want, range(n // 2 + 1), axis) if onesided else want
+    proto, free = node_model("DFT", {"x": x}, opset=17, axis=axis, inverse=inverse, onesided=onesided)
+    (got,) = run(imported(proto), free)
+    np.testing.assert_allclose(got, np.stack([want.real, want.imag], -1), rtol=0, atol=1e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("n, step", [(7, 2), (12, 4), (100, 25), (512, 128)])
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_a_short_time_transform_is_that_of_numpy(n, step, onesided):
+    x, window = f(2, n + 5 * step, 1), f(n)
+    frames = np.stack([x[:, k * step : k * step + n, 0] * window for k in range(6)], axis=1)
+    want = (np.fft.rfft if onesided else np.fft.fft)(frames)
+    feed = {"x": x, "s": np.array(step), "w": window}
+    proto, free = node_model("STFT", feed, opset=17, constants=("s",), onesided=onesided)
+    (got,) = run(imported(proto), free)
+    np.testing.assert_allclose(got, np.stack([want.real, want.imag], -1), rtol=0, atol=1e-6 * np.abs(want).max())
+
+
 @pytest.mark.parametrize(("axis", "shape"), [(1, (3, 4)), (None, (4, 5)), (0, (2,))])
 @pytest.mark.parametrize("name", ["Add", "Sub", "Pow"])
 def test_before_opset_7_axes_are_said(name, axis, shape):

@@ -201,7 +201,7 @@ def test_a_short_time_transform_is_that_of_numpy(n, dtype, known):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("onesided, known, normalized", [(True, True, False), (False, False, True)])
 def test_many_frames_are_transformed_in_two_steps(n, dtype, onesided, known, normalized):
-    """Where few products are those of columns and then rows of a matrix, as of 512 points, or one has too many."""
+    """Products with the columns and then with the rows of a matrix, but for prime numbers of points."""
     rng, hop, many = np.random.default_rng(n), max(n // 7, 1), 17 if n < 2048 else 3
     data, window = rng.standard_normal((2, n + (many - 1) * hop)).astype(dtype), rng.uniform(0, 1, n).astype(dtype)
     frames = np.lib.stride_tricks.sliding_window_view(data, n, axis=1)[:, ::hop] * window.astype("float64")

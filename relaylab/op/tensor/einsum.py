@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from relaylab.ir.expr import Constant, Expr, Tuple
 from relaylab.ir.types import AnyDim, Dim, TensorType, TupleType, Type, type_text
 from relaylab.op import rules
 from relaylab.op.base import Input, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
-from relaylab.op.fourier import TwoStepTransform, turned
+from relaylab.op.fourier import MOST_TURNS, TwoStepTransform, turned
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import length
 from relaylab.op.products import elements, exact, stored
@@ -26,10 +25,6 @@ from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayValueError
 
 LEAST_SIDE = 4  # of matrices whose product is worth bringing their letters into order
-FOLDED = 100  # the shortest frame of which elements are added before products
-FEW_FRAMES = 16  # that are no vector
-ADVANTAGE = 1.2  # of fewer products in two steps, whose matrices are smaller
-MOST_TURNS = 1 << 22  # of the matrix of a transform: with more, each is computed where it is used
 
 
 def terms(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
@@ -204,34 +199,30 @@ class stft(Opaque):
         return TensorType((data.shape[0], self._frequencies, frames, 2), data.dtype)
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        """Frames times a matrix of cosines and sines, or two small ones after each other; None where it is too large.
-        Of few frames that four divides a quarter of the products: elements with the same cosines are added before.
-        """
+        """Frames times a matrix of cosines and sines, or two small ones after each other; None for one too large."""
         data, given, out = types
         width, rows = self.win_length, 2 * self._frequencies
         if data.dtype not in ("float32", "float64") or data.is_dynamic or given.is_dynamic:
             return None
         batch, _, frames, _ = out.concrete_shape
-        two = self._in_two_steps(batch * frames)
+        two = self._two_steps
         if two is None and width * rows > MOST_TURNS:
             return None
         hop, read = self.hop_length, (frames - 1) * self.hop_length + width  # there may be more than what is read
         cut = call_operator("strided_slice", inputs[0], begin=(0, 0), end=(batch, read), strides=(1, 1))
         cut = call_operator("sliding_window", cut, axis=1, window_shape=(width,), strides=(hop,))
-        folds = self.onesided and width % 4 == 0 and width == self.n_fft >= FOLDED
         window, table = self._window(inputs[1], data.dtype), self._turns
-        if isinstance(window, Constant) and not folds and two is None:
+        if isinstance(window, Constant) and two is None:
             table = lambda: self._turns() * window.data.numpy()
         else:
             cut = call_operator("multiply", cut, window)
         flat = call_operator("reshape", cut, newshape=(batch * frames, width))
         if two is not None:
             flat = call_operator("transpose", flat, axes=(1, 0))
-            found = two.transformed(flat, batch * frames, self._frequencies, self._scale, data.dtype)
+            flat = call_operator("reshape", flat, newshape=(1, width, batch * frames))
+            found = two.transformed(flat, self._frequencies, self._scale, data.dtype)
             found = call_operator("reshape", found, newshape=(self._frequencies, batch, frames, 2))
             return call_operator("transpose", found, axes=(1, 0, 2, 3))
-        if folds:
-            return self._quarters(flat, batch, frames, data.dtype)
         found = call_operator("nn.dense", flat, Constant(table().reshape(rows, width).astype(data.dtype)))
         found = call_operator("reshape", found, newshape=(batch, frames, self._frequencies, 2))
         return call_operator("transpose", found, axes=(0, 2, 1, 3))
@@ -243,56 +234,11 @@ class stft(Opaque):
         window = call_operator("cast", given, dtype=dtype)
         return call_operator("strided_slice", window, begin=(0,), end=(self.win_length,), strides=(1,))
 
-    def _in_two_steps(self, many: int) -> TwoStepTransform | None:
-        """The transform of so many frames in two steps; None where one has fewer products, or vectors are not full."""
+    @property
+    def _two_steps(self) -> TwoStepTransform | None:
+        """The transform in two steps; None where there is none, or one has fewer products."""
         n = self.win_length
-        found = TwoStepTransform.cheapest(n) if n == self.n_fft else None
-        if found is None or found.numbers > MOST_TURNS:
-            return None
-        at_once = n * n // 4 if self.onesided and n % 4 == 0 else 2 * n * self._frequencies
-        fits = many >= FEW_FRAMES and found.products * ADVANTAGE < at_once
-        return found if fits or 2 * n * self._frequencies > MOST_TURNS else None
-
-    def _quarters(self, x: Expr, batch: int, frames: int, dtype: str) -> Expr:
-        """The transform of frames (batch * frames, n): products with four matrices of n / 4 + 1 rows and columns, for
-        cosines and sines of even and of odd frequencies.
-
-        cos and sin of 2 pi k j / n at j, n - j, n / 2 - j and n / 2 + j differ in their signs alone.
-        """
-        rows, n, quarter = batch * frames, self.win_length, self.win_length // 4
-        half = 2 * quarter
-
-        def part(first: int, last: int, back: bool = False) -> Expr:
-            found = call_operator("strided_slice", x, begin=(0, first), end=(rows, last), strides=(1, 1))
-            return call_operator("reverse", found, axis=1) if back else found
-
-        plus, minus = partial(call_operator, "add"), partial(call_operator, "subtract")
-        near = part(1, quarter), part(n - quarter + 1, n, True)
-        far = part(quarter + 1, half, True), part(half + 1, half + quarter)
-        ends, middle = (
-            (part(0, 1), part(half, half + 1)),
-            (part(quarter, quarter + 1), part(n - quarter, n - quarter + 1)),
-        )
-        none = Constant(np.zeros((rows, 1), dtype))
-        even, odd = (tuple(op(*pair) for pair in (near, far)) for op in (plus, minus))
-        folded = [
-            (plus(*ends), plus(*even), plus(*middle)),
-            (minus(*ends), minus(*even), none),
-            (none, minus(*odd), none),
-            (none, plus(*odd), minus(*middle)),
-        ]
-        sums = call_operator(
-            "stack", Tuple([call_operator("concatenate", Tuple(parts), axis=1) for parts in folded]), axis=0
-        )
-        turns = self._turns().swapaxes(0, 1)[:, :, : quarter + 1]  # (2, frequencies, n / 4 + 1)
-        turns = np.pad(turns, ((0, 0), (0, 1), (0, 0))).reshape(2, quarter + 1, 2, quarter + 1).swapaxes(1, 2)
-        matrices = Constant(turns.reshape(4, quarter + 1, quarter + 1).astype(dtype))
-        found = call_operator("nn.batch_matmul", sums, matrices, transpose_b=True)
-        found = call_operator("reshape", found, newshape=(2, 2, batch, frames, quarter + 1))
-        found = call_operator("transpose", found, axes=(2, 4, 1, 3, 0))
-        found = call_operator("reshape", found, newshape=(batch, half + 2, frames, 2))
-        last = (batch, half + 1, frames, 2)
-        return call_operator("strided_slice", found, begin=(0,) * 4, end=last, strides=(1,) * 4)
+        return TwoStepTransform.instead_of(2 * n * self._frequencies, n) if n == self.n_fft else None
 
     def _turns(self) -> np.ndarray:
         """What an element of a frame is multiplied with: (frequencies, 2, width) of float64."""

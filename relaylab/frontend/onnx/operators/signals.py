@@ -12,6 +12,7 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import Constant, Expr
+from relaylab.op.fourier import TwoStepTransform
 
 
 @converts("DFT", since=17)
@@ -40,6 +41,15 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     if axis == rank - 1 or not 0 < n <= LONGEST or shape[-1] not in (1, 2):
         raise node.error(f"axis {axis} of {shape} to {n} points", code="import.shape")
     used = min(n // 2 + 1 if onesided and inverse else n, shape[axis])
+    two = _in_two_steps(g, x, n, used, onesided, inverse)
+    if two is not None:
+        order = [rank - 1, axis, *(d for d in range(rank - 1) if d != axis)]
+        flat = op.reshape(op.transpose(x, order), (shape[-1], n, -1))
+        count = n // 2 + 1 if onesided else n
+        out = two.transformed(flat, count, 1 / n if inverse else 1.0, g.dtype(x))
+        out = op.reshape(out, (count, *[shape[d] for d in order[2:]], 2))
+        now = [*order[1:], rank - 1]
+        return op.transpose(out, [now.index(d) for d in range(rank)])
     table = turns(n, used, onesided, inverse)[:, : shape[-1]]
     cut = op.strided_slice(x, [0], [used], [1], axes=[axis]) if used < shape[axis] else x
     order = [d for d in range(rank - 1) if d != axis] + [axis, rank - 1]
@@ -48,6 +58,15 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     by = g.const(table.reshape(used * shape[-1], -1), x)
     out = op.reshape(product(g, flat, by), (*rest, *table.shape[2:]), allowzero=True)
     return op.transpose(out, [order.index(d) for d in range(rank)])
+
+
+def _in_two_steps(g: Graph, x: Expr, n: int, used: int, onesided: bool, inverse: bool) -> TwoStepTransform | None:
+    """The transform of whole frames of a known number by two products, if that is better and gives what is wanted."""
+    shape, dtypes = g.named(x), ("float32", "float64")
+    if used < n or any(map(is_open, shape)) or (onesided and inverse) or g.dtype(x) not in dtypes or 0 in shape:
+        return None
+    parts = int(shape[-1])
+    return TwoStepTransform.instead_of(2 * parts * n * (n // 2 + 1 if onesided else n), n, parts, inverse)
 
 
 @converts("STFT", since=17)
@@ -64,7 +83,11 @@ def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = No
     fits = len(shape) in (2, 3) and parts in (1, 2) and (window is None or g.shape(window) == (n,))
     if not fits or by < 1 or not 0 < n <= min(LONGEST, shape[1]):
         raise node.error(f"frames of {n} every {by} of a signal of the shape {shape}", code="import.shape")
-    table = turns(n, n, bool(node.get("onesided", 1)), False)[:, :parts]
+    onesided = bool(node.get("onesided", 1))
+    if parts == 1 and not any(map(is_open, shape)) and g.dtype(x) in ("float32", "float64") and 0 not in shape:
+        found = op.stft(op.reshape(x, shape[:2]), n, by, n, window, False, onesided)
+        return op.transpose(found, [0, 2, 1, 3])
+    table = turns(n, n, onesided, False)[:, :parts]
     frames = (shape[1] - n) // by + 1
     node.bound(frames, n)
     at = by * np.arange(frames)[:, None] + np.arange(n)
