@@ -85,7 +85,7 @@ class Session:
     @cached_property
     def kernels(self) -> Kernels:
         """The last frame, compiled."""
-        return Kernels(self.frames.modules[-1], self.frames.constants)
+        return Kernels(self.frames.modules[-1], self.frames.constants, self.pipeline.source, self.opt_level)
 
     @cached_property
     def live(self) -> LiveText:

@@ -284,7 +284,7 @@ class Snapshot:
         self.doing("code")
         try:
             names = self.session.kernels.names
-            self.session.kernels.library  # noqa: B018 - compiles
+            self.session.kernels.compiled  # noqa: B018 - compiles
         except RelayError as error:
             return {"error": f"no machine code: {str(error).splitlines()[0]}", "kernels": [], "homes": {}}
         kernels, numbers = [], {}

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from relaylab.codegen.build import GraphExecutorFactoryModule, compile_main, parse_target
+from relaylab import relay
+from relaylab.codegen.build import compile_main, parse_target
 from relaylab.codegen.inspection.source_map import SourceMap, coverage, title_of
 from relaylab.codegen.inspection.stages import same_place
-from relaylab.codegen.network.network import network_of
+from relaylab.codegen.network.network import is_static_graph, network_of
 from relaylab.codegen.operations.schedules import SCHEDULES
-from relaylab.ir import Expr, Function, IRModule
+from relaylab.codegen.vm_executable import VMExecutable
+from relaylab.codegen.vm_parts import CompiledParts
+from relaylab.ir import Expr, Function, IRModule, walk
 from relaylab.loop.schedule import Schedule
-from relaylab.runtime.profiling import Duration
-from relaylab.study.running import seeded
+from relaylab.runtime.executable import ExecutionPlan
+from relaylab.runtime.module import GraphExecutorFactoryModule
+from relaylab.runtime.profiling import Duration, Report
+from relaylab.study.running import profile_executable, seeded
 from relaylab.study.schedules import Trial
 from relaylab.study.stage_text import Constants, printed
+from relaylab.support.errors import RelayValueError
+from relaylab.text import text
 from relaylab.transform import PassContext
 
 LONGEST = 4000
@@ -43,11 +52,26 @@ class Listing:
 
 
 class Kernels:
-    """A fused module compiled, and which of its functions became which kernel."""
+    """A fused module compiled, and which of its functions became which kernel.
 
-    def __init__(self, mod: IRModule, constants: Constants | None = None):
-        """`constants` are the names of constants in its Relay."""
+    The virtual machine compiles what is no static graph from the program before the passes: of its kernels a fused
+    function has the one that was made of an equal function, whatever sizes are called.
+    """
+
+    def __init__(
+        self, mod: IRModule, constants: Constants | None = None, source: IRModule | None = None, opt_level: int = 3
+    ):
+        """`constants` are the names of constants in its Relay; `source` is the program before the passes of a level."""
         self.mod, self.target, self.constants = mod, parse_target("llvm"), constants or Constants()
+        self.source, self.opt_level = source, opt_level
+
+    @cached_property
+    def executable(self) -> VMExecutable | None:
+        """What the virtual machine runs; None for a static graph, and where nobody knows the program before."""
+        if self.source is None or is_static_graph(self.mod):
+            return None
+        with PassContext(opt_level=self.opt_level):
+            return relay.vm.compile(self.source, self.target)
 
     @cached_property
     def library(self) -> GraphExecutorFactoryModule:
@@ -55,17 +79,37 @@ class Kernels:
         return compile_main(self.mod, self.target, ir_mod=self.mod)
 
     @cached_property
+    def compiled(self) -> GraphExecutorFactoryModule | CompiledParts:
+        """What has the kernels; raises what `relay.build` or the virtual machine raises."""
+        return self.library if self.executable is None else self.executable.parts()
+
+    @cached_property
+    def plan(self) -> ExecutionPlan:
+        """Where the tensors of the program lie; of several parts those of the one that needs most memory."""
+        if isinstance(self.compiled, GraphExecutorFactoryModule):
+            return self.compiled.executable.plan
+        plans = [lib.executable.plan for _, lib in self.compiled.parts]
+        if not plans:
+            raise RelayValueError("the program has no kernel, and so no plan of memory", code="study.no-kernel")
+        return max(plans, key=lambda plan: plan.arena_bytes)
+
+    @cached_property
     def names(self) -> dict[Function, str]:
         """The kernel of each fused function."""
-        return {op.function: op.name for op in network_of(self.mod["main"], "tvmgen_default").operations}
+        if self.executable is None:
+            return {op.function: op.name for op in network_of(self.mod["main"], "tvmgen_default").operations}
+        lib = self.compiled
+        made = {_likeness(lib.compiled_function(name)): name for name in reversed(lib.kernels())}
+        fused = [n for n in walk(self.mod.functions.values()) if isinstance(n, Function) and n.is_primitive]
+        return {f: made[key] for f in fused if (key := _likeness(f)) in made}
 
     def listing(self, function: Function) -> Listing | None:
         """A fused function at each level; None if no code was made for it (it only gives its input another shape)."""
         name = self.names.get(function)
-        if name is None or name not in self.library.kernels():
+        if name is None or name not in self.compiled.kernels():
             return None
-        kernels = self.library.linked(name)
-        parts, numbers = _parts(kernels, same_place(self.library.compiled_function(name), function))
+        kernels = self.compiled.linked(name)
+        parts, numbers = _parts(kernels, same_place(self.compiled.compiled_function(name), function))
         code = [
             [(text, number.get(part, -1)) for text, part in lines]
             for linked, number in zip(kernels, numbers)
@@ -74,13 +118,13 @@ class Kernels:
         llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
         return Listing(
             name,
-            "\n".join(printed(self.library.compiled_function(name), self.constants).lines),
-            self.library.inspect("loop", name),
+            "\n".join(printed(self.compiled.compiled_function(name), self.constants).lines),
+            self.compiled.inspect("loop", name),
             parts,
             llvm,
             [(text.replace("\t", "  "), part) for text, part in asm],
             coverage(kernels),
-            self.library.inspect("why", name),
+            self.compiled.inspect("why", name),
         )
 
     def trial(self, function: Function, steps: str) -> Trial:
@@ -88,6 +132,12 @@ class Kernels:
 
         Raises RelayValueError for steps that may not be taken, and for functions of which no code was made.
         """
+        if self.executable is not None:
+            raise RelayValueError(
+                "schedules are tried on programs of known sizes and without control flow",
+                code="study.open-sizes",
+                help="say sizes behind the file, as in net.relay:n=8, or give the inputs their shapes",
+            )
         name = self.library.kernel_called(self.names.get(function, "of this node"))
         schedule = Schedule.parse(steps)
 
@@ -99,12 +149,33 @@ class Kernels:
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""
+        # what goes step by step to be measured, and the parts of a form, call the same kernels by other first names
+        plain = lambda name: name.partition("_fused_")[2]
         spent: dict[str, float] = {}
-        for call in seeded(self.library).profile(repeat=number, roofline=False).calls:
-            name, took = str(call["Name"]), call["Duration (us)"]
+        for call in self._report(number).calls:
+            name, took = plain(str(call["Name"])), call["Duration (us)"]
             spent[name] = spent.get(name, 0.0) + (took.microseconds if isinstance(took, Duration) else 0.0)
-        shared = list(self.names.values())
-        return {f: spent[name] / shared.count(name) for f, name in self.names.items() if name in spent}
+        names = {f: plain(name) for f, name in self.names.items()}
+        shared = Counter(names.values())
+        return {f: spent[name] / shared[name] for f, name in names.items() if name in spent}
+
+    def _report(self, number: int) -> Report:
+        if self.executable is not None:
+            return profile_executable(self.executable, number=number)
+        return seeded(self.library).profile(repeat=number, roofline=False)
+
+
+_SIZED = re.compile(r"Tensor\[\((.*?)\), |(?:shape|size|sizes)=\[([^\]]*)\]")
+_LABEL = re.compile(r'hash="[^"]*"')
+
+
+def _likeness(function: Function) -> str:
+    """The text of a fused function with `?` for what is no number in shapes: forms call sizes by other names."""
+
+    def opened(found: re.Match[str]) -> str:
+        return ", ".join(d if d.lstrip("-").isdigit() else "?" for d in (found[1] or found[2] or "").split(", "))
+
+    return _SIZED.sub(opened, _LABEL.sub("", text(function, annotate=lambda node: "")))
 
 
 def _parts(

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from relaylab.explorer.question import HELD, Failure, Frame, question
 from relaylab.explorer.session import Session
+from relaylab.ir import Function
 from relaylab.loop.schedule import PRIMITIVES
 from relaylab.study.flow import control_flow
 from relaylab.study.kernels import Lines
@@ -37,7 +38,7 @@ def kernel(session: Session, frame: Frame, name: str) -> KernelLevels | Failure:
     function = session.story.fused(frame, name)
     listing = session.kernels.listing(function) if function is not None else None
     if listing is None:
-        return {"error": "no machine code was made for this node: it is in no fused kernel of the last frame"}
+        return {"error": _without_code(session, function)}
     ids = session.frames.ids[-1]
     return {
         "name": listing.name,
@@ -49,6 +50,15 @@ def kernel(session: Session, frame: Frame, name: str) -> KernelLevels | Failure:
         "coverage": listing.coverage,
         "why": listing.why,
     }
+
+
+def _without_code(session: Session, function: Function | None) -> str:
+    if function is not None and session.kernels.executable is not None:
+        return (
+            "the virtual machine has no kernel of these operators alone: a form for all sizes fuses otherwise, or they "
+            "are evaluated; exe.summary() of relay.vm.compile lists its kernels"
+        )
+    return "no machine code was made for this node: it is in no fused kernel of the last frame"
 
 
 class LoopsTried(TypedDict):
@@ -88,7 +98,7 @@ class LLVMSteps(TypedDict):
 def llvm(session: Session, frame: Frame, name: str) -> LLVMSteps:
     """What LLVM's own passes would do to the kernel of a node, pass by pass: name, ms, words, difference."""
     function = session.story.fused(frame, name)
-    found = llvm_steps(session.kernels.library, session.kernels.names[function]) if function is not None else []
+    found = llvm_steps(session.kernels.compiled, session.kernels.names[function]) if function is not None else []
     return {"steps": [(s.name, s.ms, s.changed, str(s).split(" ms  ")[-1], unified_rows(s.diff())) for s in found]}
 
 
@@ -104,7 +114,7 @@ def flow(session: Session, frame: Frame, name: str) -> FlowPicture | Failure:
     function = session.story.fused(frame, name)
     if function not in session.kernels.names:
         return {"error": "no machine code was made for this node"}
-    return {"scene": scene_data(control_flow(session.kernels.library, session.kernels.names[function]).scene)}
+    return {"scene": scene_data(control_flow(session.kernels.compiled, session.kernels.names[function]).scene)}
 
 
 class MemoryPicture(TypedDict):
@@ -116,7 +126,6 @@ class MemoryPicture(TypedDict):
 @question()
 def memory(session: Session) -> MemoryPicture:
     """The memory plan of the compiled program."""
-    plan = session.kernels.library.executable.plan
-    scene = scene_data(timeline(plan, view=session.frames.views[-1]))
+    scene = scene_data(timeline(session.kernels.plan, view=session.frames.views[-1]))
     scene["figures"][0]["kind"] = "heading"  # the axes stand behind the bars
     return {"scene": scene}

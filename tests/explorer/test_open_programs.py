@@ -1,0 +1,75 @@
+"""The explorer over programs of the virtual machine: a node leads to its kernel, its code, its time, its memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from relaylab import relay, study
+from relaylab.explorer.session import Session
+from relaylab.lab import saved_page
+
+pytestmark = pytest.mark.slow
+
+OPEN = """
+def @main(%x: Tensor[(n, 64), float32], %w: Tensor[(32, 64), float32], %b: Tensor[(32), float32]) {
+  nn.softmax(nn.relu(nn.bias_add(nn.dense(%x, %w, units=32), %b)))
+}"""
+FOUND = """
+def @main(%x: Tensor[(128, 64), float32], %w: Tensor[(32, 64), float32], %t: Tensor[(128), bool]) {
+  nn.relu(nn.dense(take(%x, squeeze(argwhere(%t), axis=[1]), axis=0), %w, units=32))
+}"""
+LOOP = """
+def @main(%i: int32, %x: Tensor[(4, 8), float32]) -> Tensor[(4, 8), float32] {
+  if (less(%i, 10)) { @main(add(%i, 1), nn.relu(multiply(%x, 1.5f))) } else { %x }
+}"""
+CASES = {
+    "open": (OPEN, {"nn.dense", "nn.bias_add", "nn.relu", "nn.softmax"}, set()),
+    "found": (FOUND, {"squeeze", "take", "nn.dense", "nn.relu"}, {"argwhere"}),
+    "loop": (LOOP, {"less", "add", "nn.relu", "multiply"}, set()),
+}
+
+
+def session(text: str) -> Session:
+    return Session(study.explore(relay.parse(text)))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nodes_of_every_stage_lead_to_their_kernel(case: str) -> None:
+    text, compiled, others = CASES[case]
+    asked = session(text)
+    for frame in (0, len(asked.frames) - 1):
+        found = {n.operator: asked.ask("kernel", frame, n.id) for n in asked.frames.views[frame].nodes if n.operator}
+        assert {{"add": "nn.bias_add"}.get(o, o) if case == "open" else o for o in found} - others == compiled
+        assert {o for o, answer in found.items() if "asm" not in answer} == others
+        for operator, answer in found.items():
+            if operator in others:
+                assert "exe.summary()" in str(answer["error"])
+                continue
+            assert operator in str(answer["relay"]) or operator == "nn.bias_add", "CanonicalizeOps makes an add of it"
+            titles = [title for title, _ in answer["parts"]]  # type: ignore[union-attr]
+            assert answer["llvm"] and answer["asm"] and answer["why"] and len(titles) > 0
+            linked = {id for _, id in answer["parts"] if id}  # type: ignore[union-attr]
+            assert linked & set(asked.frames.ids[-1].values()), "lines of code lead back to nodes"
+    assert "scene" in asked.ask("memory")
+
+
+def test_what_takes_the_time_is_told_where_sizes_are_known() -> None:
+    for case in ("found", "loop"):
+        text, compiled, _ = CASES[case]
+        values = session(text).ask("overlay", "time", 0)["values"]
+        told = {str(name).rpartition("/")[2].partition(".2")[0] for name in values}  # type: ignore[union-attr]
+        assert len(told & compiled) >= 2, values
+    assert "has open sizes" in str(session(OPEN).ask("overlay", "time", 0)["error"])
+
+
+def test_flow_and_passes_of_llvm_and_why_there_is_no_schedule() -> None:
+    asked = session(OPEN)
+    last = len(asked.frames) - 1
+    (name,) = [n.id for n in asked.frames.views[last].nodes if n.operator == "nn.softmax"]
+    assert "scene" in asked.ask("flow", last, name) and asked.ask("llvm", last, name)["steps"]
+    assert "known sizes" in str(asked.ask("loops", last, name, "")["error"])
+
+
+def test_a_saved_page_has_the_code() -> None:
+    code = saved_page.snapshot(session(FOUND))["code"]
+    assert "tvmgen_open_fused_squeeze_take" in {k.get("name") for k in code["kernels"]} and code["homes"]
