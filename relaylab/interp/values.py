@@ -166,7 +166,14 @@ def to_value(arg: Value, t: Type | None, what: str) -> Value:
 
 
 def _to_array(arg: Value, t: Type | None, what: str) -> Array:
-    own = arg.numpy() if hasattr(arg, "numpy") else arg
+    try:
+        own = arg.numpy() if hasattr(arg, "numpy") else arg
+    except (TypeError, ValueError, RuntimeError) as error:  # a tensor of another library that it keeps to itself
+        raise RelayTypeError(
+            f"{what} cannot be made of this {type(arg).__name__}: {error}",
+            code="interp.wrong-argument",
+            help=f"the program asks for {t}" if t is not None else "give an array, a number or a list of numbers",
+        ) from None
     typed = isinstance(own, (np.ndarray, np.generic))
     try:
         array: Array = as_array(np.asarray(own, dtype=None if typed or not isinstance(t, TensorType) else t.dtype))

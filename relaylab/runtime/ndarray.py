@@ -285,7 +285,7 @@ def as_numpy(source: object, what: str = "an array") -> np.ndarray:
         return from_dlpack(source).values()
     try:
         values = np.asarray(source)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:  # torch's for what it keeps to itself
         raise RelayValueError(
             f"{what} cannot be made of this {type(source).__name__}: {error}",
             code="runtime.not-an-array",
