@@ -129,6 +129,9 @@ class Specializations:
     closed: str = ""
     """Why there is no form for all sizes; "" while it is not known."""
 
+    formless: str = ""
+    """Why `form` made none."""
+
     def __post_init__(self) -> None:
         self.deciding = deciding_inputs(self.mod)
         self.params = self.mod["main"].params
@@ -217,7 +220,9 @@ class Specializations:
         types = [t for _, t in input_tensors(self.params)]
         shapes = [tuple(d if isinstance(d, int) else FIRST_SIZE for d in t.shape) for t in types]
         with self.lock:
-            return copy(self)._open_form(shapes)
+            tried = copy(self)
+            found, self.formless = tried._open_form(shapes), tried.closed
+            return found
 
     def _open_form(self, shapes: Sequence[Shape]) -> AnyForm | None:
         """The form for all sizes, made at the first call that has memory for it; None if there is none."""

@@ -126,7 +126,7 @@ class VMExecutable:
                     found += [(f"for {made.shapes}, {title}", lib) for title, lib in networks]
                 else:
                     found.append((f"for {made.shapes}:", build(made.mod, self._target)))
-        return CompiledParts(found)
+        return CompiledParts(found, "" if forms is None else forms.formless)
 
     def kernels(self) -> list[str]:
         """The names of the kernels, as `inspect` takes them."""

@@ -40,8 +40,9 @@ class CompiledParts:
     A kernel that several parts have is called by the number of its part too: `2/tvmgen_open_fused_nn_dense`.
     """
 
-    def __init__(self, parts: Sequence[Titled]):
-        self.parts = list(parts)
+    def __init__(self, parts: Sequence[Titled], reason: str = ""):
+        """`reason` is why there is no form for all sizes, if there is none."""
+        self.parts, self.reason = list(parts), reason
         counts = Counter(name for _, lib in self.parts for name in lib.kernels())
         self._homes = {
             f"{k}/{name}" if counts[name] > 1 else name: (lib, name)
@@ -68,7 +69,9 @@ class CompiledParts:
 
     def summary(self) -> str:
         """A table of the kernels of each part."""
-        return "\n\n".join(f"{title}\n{lib.summary()}" for title, lib in self.parts) or "no kernel"
+        told = [f"no form for all sizes: {self.reason}"] if self.reason else []
+        tables = [f"{title}\n{lib.summary()}" for title, lib in self.parts]
+        return "\n\n".join([*told, *tables] or ["no kernel"])
 
     def has_stage(self, stage: str) -> bool:
         """Can `inspect` show a stage?"""

@@ -155,3 +155,8 @@ def test_an_open_input_has_to_be_given_to_be_measured() -> None:
         study.profile(exe)
     with pytest.raises(RelayError, match="no input `y`"):
         study.profile(exe, inputs={"y": floats(1, 64)})
+
+
+def test_a_program_without_a_form_says_why() -> None:
+    exe = relay.vm.compile(relay.IRModule.from_expr(rows()), "llvm -mtriple=aarch64-linux-gnu")
+    assert exe.summary().startswith("no form for all sizes: the module does not run on this machine")
