@@ -13,7 +13,7 @@ from test_exemplars import run as command
 
 from relaylab import viz
 from relaylab.viz.draw.crossings import PagePlace, crossings
-from relaylab.viz.draw.pages import PAPERS, sheets
+from relaylab.viz.draw.pages import PAPERS, sheets, sheets_of
 from relaylab.viz.scene.scene import Element, Scene, Text, curve
 from relaylab.viz.write.pdf import pdf
 
@@ -59,7 +59,7 @@ def test_every_cut_of_a_chain_names_the_next_page() -> None:
 
 
 def test_the_words_are_links_to_that_page() -> None:
-    """Of each picture to its own pages: the second begins with page 1 again."""
+    """Of each picture to its own pages, whose numbers go through the document."""
     made = pdf([viz.show(chain(600)).scene, viz.show(chain(500)).scene], paper="a4")
     pages = {int(m[1]): m[2] for m in re.finditer(rb"\n(\d+) 0 obj\n<</Type/Page/([^\n]*)", made)}
     numbers = sorted(pages)
@@ -70,6 +70,20 @@ def test_the_words_are_links_to_that_page() -> None:
         for k, number in enumerate(inside):
             goals = [int(g) for g in re.findall(rb"/Subtype/Link/.*?/Dest\[(\d+) 0 R/Fit\]", pages[number])]
             assert sorted(goals) == [*inside[max(0, k - 1) : k], *inside[k + 1 : k + 2]]
+
+
+def test_numbers_of_pages_go_through_all_pictures() -> None:
+    pictures = [viz.show(chain(n)).scene for n in (3, 600, 5, 500)]
+    pages = sheets_of(pictures, *PAPERS["a4"])
+    said = [
+        [s.text for part in page.parts for s in part.shapes if isinstance(s, Text)] for own in pages for page in own
+    ]
+    assert len(pages[0]) == len(pages[2]) == 1 and len(said) > 6
+    for number, words in enumerate(said, 1):
+        assert f"page {number} of {len(said)}" in words
+    for own in pages:
+        first = said.index([s.text for part in own[0].parts for s in part.shapes if isinstance(s, Text)]) + 1
+        assert all(f"to page {first + k + 1}" in said[first + k - 1] for k in range(len(own) - 1))
 
 
 @pytest.mark.skipif(which("pdftotext") is None, reason="needs poppler")

@@ -77,16 +77,35 @@ def _room(paper: tuple[float, float]) -> tuple[float, float]:
 
 def sheets(scene: Scene, width: float, height: float) -> list[Page]:
     """The pages of one picture: in the orientation and scale that need the fewest, in the larger scale."""
+    return sheets_of([scene], width, height)[0]
+
+
+def sheets_of(scenes: Sequence[Scene], width: float, height: float) -> list[list[Page]]:
+    """The pages of each picture of a document, whose numbers go through all of it."""
+    formats = [_best(scene, width, height) for scene in scenes]
+    count, before, found = sum(len(form.pages) for form in formats), 0, list[list[Page]]()
+    for scene, form in zip(scenes, formats):
+        found.append(_sheets(scene, form, before, count))
+        before += len(form.pages)
+    return found
+
+
+def _best(scene: Scene, width: float, height: float) -> _Format:
     reach = _reach(scene)
     papers = ((width, height), (height, width))
     formats = [f for paper in papers for scale in SCALES if (f := _beside(scene, paper, scale, reach))]
-    best = min([*formats, *(_columned(scene, paper) for paper in papers)], key=lambda f: (len(f.pages), -f.scale))
-    windows = [(k, n, w) for k, page in enumerate(best.pages, 1) for n, w in enumerate(page, 1)]
+    return min([*formats, *(_columned(scene, paper) for paper in papers)], key=lambda f: (len(f.pages), -f.scale))
+
+
+def _sheets(scene: Scene, best: _Format, before: int, count: int) -> list[Page]:
+    """The pages of a picture that follows so many others of `count`."""
+    windows = [(k, n, w) for k, page in enumerate(best.pages, before + 1) for n, w in enumerate(page, 1)]
     places = [PagePlace(x, y, x + w, y + h, page, column) for page, column, (x, y, w, h) in windows]
     told = iter(crossings(scene, places, best.scale))
     held = iter(_shared_out(scene, [w for _, _, w in windows]))
     pages = [[PageWindow([*next(held), *next(told)], w, best.scale) for w in page] for page in best.pages]
-    return [_page(scene, best, parts, k, len(pages)) for k, parts in enumerate(pages)]
+    heads = [_head(scene, best.paper[0], k, before, count) for k in range(len(pages))]
+    return [_page(scene, best, parts, head) for parts, head in zip(pages, heads)]
 
 
 def _beside(scene: Scene, paper: tuple[float, float], scale: float, reach: Sequence[Reach]) -> _Format | None:
@@ -193,14 +212,14 @@ def _drawn_in(rect: Rect, x: float, width: float) -> Rect:
     return replace(rect, x=left, width=max(0.0, right - left))
 
 
-def _page(scene: Scene, form: _Format, parts: Sequence[PageWindow], number: int, count: int) -> Page:
+def _page(scene: Scene, form: _Format, parts: Sequence[PageWindow], head: Sequence[Shape]) -> Page:
     width, height = form.paper
     spare = (_room(form.paper)[0] - sum(p.window[2] * p.scale for p in parts)) / len(parts)
     placed, x = list[PageWindow](), BORDER
     for part in parts:
         placed.append(replace(part, offset=(x + spare / 2, BORDER + HEAD)))
         x += part.window[2] * part.scale + spare
-    frame = PageWindow([*_head(scene, width, number, count), *_legend(scene, width, height)], (0.0, 0.0, width, height))
+    frame = PageWindow([*head, *_legend(scene, width, height)], (0.0, 0.0, width, height))
     rules = [
         Path((("M", x, BORDER + HEAD), ("L", x, height - BORDER - FOOT)), ("rule",))
         for x in (part.offset[0] - spare / 2 for part in placed[1:])
@@ -208,14 +227,16 @@ def _page(scene: Scene, form: _Format, parts: Sequence[PageWindow], number: int,
     return Page([frame, PageWindow(rules, (0.0, 0.0, width, height)), *placed], form.paper)
 
 
-def _head(scene: Scene, width: float, number: int, count: int) -> list[Shape]:
+def _head(scene: Scene, width: float, number: int, before: int, count: int) -> list[Shape]:
     """The title of the picture (its caption says it on the first page) and the page's number if there are several."""
     if count == 1:
         return []
     title = Text(
         BORDER, BORDER + 6, fit(scene.title, width - 2 * BORDER - 90, 9.0, "bold"), 9.0, "bold", styles=("text-title",)
     )
-    page = Text(width - BORDER, BORDER + 6, f"page {number + 1} of {count}", 8.0, anchor="end", styles=("text-dim",))
+    page = Text(
+        width - BORDER, BORDER + 6, f"page {before + number + 1} of {count}", 8.0, anchor="end", styles=("text-dim",)
+    )
     return [title, page] if number else [page]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from relaylab.support.errors import RelayValueError
-from relaylab.viz.draw.pages import PAPERS, WIDEST, Page, PageWindow, sheets, whole
+from relaylab.viz.draw.pages import PAPERS, WIDEST, Page, PageWindow, sheets_of, whole
 from relaylab.viz.scene.metrics import text_width
 from relaylab.viz.scene.scene import Rect, Scene, Shape, Text, rounded
 from relaylab.viz.scene.theme import resolve
@@ -41,9 +41,10 @@ def pdf(scenes: Sequence[Scene], *, paper: str = "fit", title: str = "relaylab",
         )
     pages: list[Page] = []
     marks: list[tuple[str, int]] = []
-    for scene in scenes:
+    fitted = ([whole(scene, width)] for scene in scenes)
+    for scene, own in zip(scenes, fitted if paper == "fit" else sheets_of(scenes, *PAPERS[paper])):
         marks.append((scene.title or title, len(pages)))
-        pages += [whole(scene, width)] if paper == "fit" else sheets(scene, *PAPERS[paper])
+        pages += own
     return _document(pages, marks, title)
 
 
@@ -148,12 +149,10 @@ def _document(pages: list[Page], marks: list[tuple[str, int]], title: str) -> by
     ]
     objects.append(b"<</Title " + _unicode(title) + b"/Producer(relaylab)>>")
     objects += _outline(marks, kids)
-    ends = [*(start for _, start in marks[1:]), len(pages)]
     contents = [_content(page) for page in pages]
     other = first + 2 * len(pages) if any(f"/{_OTHER} " in content for content in contents) else 0
-    for (_, start), end in zip(marks, ends):
-        for at in range(start, end):
-            objects += _page_objects(kids[at], pages[at], contents[at], kids[start:end], other)
+    for number, page, content in zip(kids, pages, contents):
+        objects += _page_objects(number, page, content, kids, other)
     return _file([*objects, *(_other_font(other) if other else ())])
 
 
@@ -171,7 +170,7 @@ def _other_font(number: int) -> list[bytes]:
 
 
 def _links(page: Page, pages: Sequence[int]) -> str:
-    """What says on which page a line goes on leads there; `pages` are the objects of this picture's pages."""
+    """What says on which page a line goes on leads there; `pages` are the objects of all pages."""
     found = []
     for part in page.parts:
         k, (ox, oy), (x, y, _, _) = part.scale, part.offset, part.window
