@@ -43,7 +43,7 @@ def sweep_command(args: argparse.Namespace) -> int:
     if args.output:
         picture = table.heat(drawn) if args.picture == "heat" else table.bars(drawn)
         say(f"wrote {viz.save(picture, args.output)}", quiet=args.json)
-    return 0
+    return 1 if table.rows and all(row.status != "ok" for row in table.rows) else 0
 
 
 def _drawn(wanted: str | None, measures: Sequence[str]) -> str:

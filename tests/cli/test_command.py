@@ -138,6 +138,15 @@ def test_a_sweep_draws_what_it_measures(program: Path) -> None:
     assert "operators" in (program.parent / "rows.svg").read_text()
 
 
+def test_a_sweep_of_which_every_cell_is_refused_has_failed(program: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "open.relay"
+    wrong.write_text("def @main(%x: Tensor[(n, 4), float32]) { nn.relu(%x) }")
+    refused = relaylab("sweep", wrong.name, "--measures", "counts", cwd=tmp_path, ok=False).stdout
+    assert "refused" in refused and "leaves sizes of its input `x` open" in refused
+    both = relaylab("sweep", wrong.name, str(program), "--measures", "counts", cwd=tmp_path).stdout
+    assert "refused" in both and "ok" in both
+
+
 def test_run(program: Path) -> None:
     texts = [
         relaylab("run", program.name, "--json", "--executor", kind, cwd=program.parent).stdout

@@ -8,10 +8,11 @@ import pkgutil
 import pytest
 from programs import SOURCES, chain, program, random_view
 
-from relaylab import viz
+from relaylab import relay, viz
 from relaylab.ir import Call, Constant, Function, GlobalVar, If, Match, Op, TensorType, Tuple, Var, const
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.viz import Edge, Group, Identities, Node, View, show, view
+from relaylab.viz.draw.card import card
 from relaylab.viz.draw.from_ir import ViewOptions
 
 
@@ -244,3 +245,12 @@ def test_programs_built_in_python_are_drawn_with_types():
     wrong = Call(Op.get("nn.dense"), [Var("a", TensorType((2, 3))), Var("b", TensorType((5, 7)))])
     assert show(wrong).view.notes == ("types are not known: InferType says why",)
     assert show(mod).view.notes == ()
+
+
+def test_a_card_says_nothing_of_what_is_left_to_the_operator() -> None:
+    x, w = relay.var("x", shape=(2, 3)), relay.var("w", shape=(4, 3))
+    view = viz.view(relay.IRModule.from_expr(relay.nn.dense(x, w)))
+    node = next(n for n in view.nodes if n.operator == "nn.dense")
+    assert ("units", "None") in [(a.name, a.value) for a in node.attrs], "queries find it"
+    assert not any("None" in line.text for line in card(node).lines)
+    assert any("units=None" in line.text for line in card(node, attrs="all").lines)
