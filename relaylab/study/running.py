@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
@@ -216,11 +217,11 @@ def run_executable(
 
 
 def profile_executable(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, number: int = 20) -> Report:
-    """Measured time of the kernels that a call runs: of `number` calls the mean, with the Relay of the slowest."""
+    """Measured time of the kernels that a call runs: of `number` calls the median, with the Relay of the slowest."""
     values, machine = arguments(exe, inputs), VirtualMachineProfiler(exe)
     reports = [machine.profile(*values) for _ in range(max(1, number))]
     alike = [r.calls for r in reports if [c["Name"] for c in r.calls] == [c["Name"] for c in reports[-1].calls]]
-    calls = [_mean(same) for same in zip(*alike)]
+    calls = [_median(same) for same in zip(*alike)]
     total = sum(_microseconds(c) for c in calls)
     for call in calls:
         call["Percent"] = Percent(100 * _microseconds(call) / total if total else 0.0)
@@ -240,6 +241,6 @@ def _microseconds(call: Mapping[str, Metric]) -> float:
     return took.microseconds if isinstance(took, Duration) else 0.0
 
 
-def _mean(same: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
+def _median(same: Sequence[Mapping[str, Metric]]) -> dict[str, Metric]:
     """The same kernel in several calls, as one row."""
-    return {**same[0], "Duration (us)": Duration(sum(map(_microseconds, same)) / len(same))}
+    return {**same[0], "Duration (us)": Duration(median(map(_microseconds, same)))}
