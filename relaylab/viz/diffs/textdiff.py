@@ -8,10 +8,14 @@ printed with the left side's names; what still differs has changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+LARGE = 1 << 20
+"""Pairs of lines of which each is compared with each; more take long where lines are alike."""
 _NUMBER = re.compile(r"%(\d+)\b(?!\.\w*[a-zA-Z_])")
 _DEFINITION = re.compile(r"^\s*(?:let )?%(\d+) = ")
 
@@ -38,16 +42,69 @@ def diff_lines(before: str, after: str) -> list[DiffLine]:
     return out
 
 
-def _blocks(left: Sequence[str], right: Sequence[str]) -> Iterable[tuple[int, int, int, int]]:
+Block = tuple[int, int, int, int]
+"""From and to which line on the left, and on the right."""
+
+
+def _blocks(left: Sequence[str], right: Sequence[str]) -> Iterator[Block]:
     """Ranges of lines that correspond: as long as each other, or one is empty; alike, or at least of one operator."""
+    for a0, a1, b0, b1 in _stretches(left, right):
+        for i0, i1, j0, j1 in _aligned(left[a0:a1], right[b0:b1]):
+            yield a0 + i0, a0 + i1, b0 + j0, b0 + j1
+
+
+def _stretches(left: Sequence[str], right: Sequence[str]) -> Iterator[Block]:
+    """All lines; of long texts from one line to the next that both have once (Cohen's patience diff)."""
+    anchors = _anchors(left, right) if len(left) * len(right) > LARGE else []
+    a, b = 0, 0
+    for i, j in [*anchors, (len(left), len(right))]:
+        yield a, i, b, j
+        if i < len(left):
+            yield i, i + 1, j, j + 1
+        a, b = i + 1, j + 1
+
+
+def _anchors(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+    """Lines that both sides have once, as many as stand in the same order on both."""
+    where = [{key: k for k, key in enumerate(keys) if counts[key] == 1} for keys, counts in map(_keyed, (left, right))]
+    pairs = [(k, where[1][key]) for key, k in where[0].items() if key in where[1]]
+    ends: list[int] = []
+    heads: list[int] = []
+    before: list[int] = []
+    for k, (_, j) in enumerate(pairs):  # the longest increasing subsequence
+        at = bisect_left(ends, j)
+        ends[at : at + 1], heads[at : at + 1] = [j], [k]
+        before.append(heads[at - 1] if at else -1)
+    found: list[tuple[int, int]] = []
+    at = heads[-1] if heads else -1
+    while at >= 0:
+        found.append(pairs[at])
+        at = before[at]
+    return found[::-1]
+
+
+def _keyed(lines: Sequence[str]) -> tuple[list[str], Counter[str]]:
+    keys = [_definition(line) for line in lines]
+    return keys, Counter(keys)
+
+
+def _definition(line: str) -> str:
+    """What a line is known by: the name that it defines and the operator, or all of it without numbers."""
+    head, equals, body = (blank := _blank(line)).partition(" = ")
+    return f"{head.strip()} = {body.partition('(')[0]}" if equals and head.strip() not in ("%", "let %") else blank
+
+
+def _aligned(left: Sequence[str], right: Sequence[str]) -> Iterator[Block]:
+    """Ranges of lines that correspond, of texts that are not long; what many lines have says little in long ones."""
+    junk = len(left) * len(right) > LARGE
     for tag, a0, a1, b0, b1 in SequenceMatcher(
-        None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=False
+        None, [_blank(t) for t in left], [_blank(t) for t in right], autojunk=junk
     ).get_opcodes():
         if tag == "equal":
             yield a0, a1, b0, b1
             continue
         inner = SequenceMatcher(
-            None, [_operator(t) for t in left[a0:a1]], [_operator(t) for t in right[b0:b1]], autojunk=False
+            None, [_operator(t) for t in left[a0:a1]], [_operator(t) for t in right[b0:b1]], autojunk=junk
         )
         for same, i0, i1, j0, j1 in inner.get_opcodes():
             if same == "equal":
