@@ -120,8 +120,12 @@ def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target:
     program = with_known_sizes(load(what))
     with PassContext(opt_level=opt_level):
         mod, _ = relay.optimize(program.mod, target=target, params=dict(program.params))
-    view, lib = viz.view(mod), built(program, opt_level, target=target)
-    return viz.operator_table(view, viz.kernel_times(view, seeded(lib).profile(repeat=number, roofline=False).calls))
+    view, lib = viz.view(mod), compiled(program, opt_level, target)
+    if isinstance(lib, VMExecutable):
+        report = profile_executable(lib, number=number)
+    else:
+        report = seeded(lib).profile(repeat=number, roofline=False)
+    return viz.operator_table(view, viz.kernel_times(view, report.calls))
 
 
 def llvm_steps(lib: Compiled | CompiledParts, kernel: str) -> list[LLVMStep]:

@@ -7,6 +7,7 @@ import pytest
 from relaylab import relay, study
 from relaylab.explorer.session import Session
 from relaylab.lab import saved_page
+from relaylab.support.errors import RelayError
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,14 @@ def test_what_takes_the_time_is_told_where_sizes_are_known() -> None:
         told = {str(name).rpartition("/")[2].partition(".2")[0] for name in values}  # type: ignore[union-attr]
         assert len(told & compiled) >= 2, values
     assert "has open sizes" in str(session(OPEN).ask("overlay", "time", 0)["error"])
+
+
+def test_the_table_of_operators_has_their_times() -> None:
+    for case, heavy in (("found", "nn.dense"), ("loop", "less")):
+        table = study.operator_table(relay.parse(CASES[case][0]), number=2)
+        assert {row.operator for row in table.rows if row.time} >= {heavy}, table
+    with pytest.raises(RelayError, match="say sizes behind the file"):
+        study.operator_table(relay.parse(OPEN))
 
 
 def test_flow_and_passes_of_llvm_and_why_there_is_no_schedule() -> None:

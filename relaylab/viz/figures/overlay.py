@@ -25,7 +25,7 @@ from relaylab.viz.selection.repeats import in_order
 Values = Mapping[str, float] | Mapping[str | Node | Group, float]
 """A figure of some parts, by id or by the node or group itself."""
 AnyPart = TypeVar("AnyPart", Node, Group)
-PREFIX = re.compile(r"^(?:tvmgen_default_)?(?:fused_)?")
+PREFIX = re.compile(r"^(?:tvmgen_default_|tvmgen_\w*?_(?=fused_))?(?:fused_)?")
 
 
 def overlay(
