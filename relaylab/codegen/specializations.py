@@ -93,6 +93,12 @@ def _run_form(form: AnyForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | No
         if error.code != "vm.size":
             raise
         return None
+    except MemoryError as error:  # numpy's, for results
+        raise OutOfMemory(
+            f"the results for these sizes need too much memory: {error}",
+            code="runtime.out-of-memory",
+            help="use smaller shapes or a smaller batch",
+        ) from None
 
 
 def _run_network(executor: GraphExecutor, leaves: Sequence[np.ndarray]) -> list[NDArray]:

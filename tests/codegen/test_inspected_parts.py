@@ -157,6 +157,20 @@ def test_an_open_input_has_to_be_given_to_be_measured() -> None:
         study.profile(exe, inputs={"y": floats(1, 64)})
 
 
+def test_results_that_are_too_large_are_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    exe, args = made("open batch")
+    assert exe.specializations is not None and exe.specializations.open is not None
+
+    def run(leaves: object) -> None:
+        raise MemoryError("Unable to allocate 4.00 TiB")
+
+    monkeypatch.setattr(exe.specializations.open, "run", run)
+    with pytest.raises(
+        RelayError, match="the results for these sizes need too much memory: Unable to allocate 4.00 TiB"
+    ):
+        VirtualMachine(exe).invoke("main", *args)
+
+
 def test_a_program_without_a_form_says_why() -> None:
     exe = relay.vm.compile(relay.IRModule.from_expr(rows()), "llvm -mtriple=aarch64-linux-gnu")
     assert exe.summary().startswith("no form for all sizes: the module does not run on this machine")
