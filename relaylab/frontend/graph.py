@@ -16,7 +16,7 @@ from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, Tuple, Va
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.node import set_field
-from relaylab.ir.op import Op, is_call_to
+from relaylab.ir.op import Op, facets, is_call_to
 from relaylab.ir.types import AnyDim, TensorType, Type, is_dynamic
 from relaylab.ir.visit import children, rebuild, substitute, walk
 from relaylab.runtime.ndarray import NDArray, kept
@@ -221,6 +221,15 @@ def rounded_up(
             count -= 1
         out[k] += max((count - 1) * strides[k] - padded, 0)
     return tuple(out)
+
+
+def of_count(numbers: Expr, count: Any) -> Expr:
+    """A call of `arange` that says in its attributes how many numbers there are; any other expression as it is."""
+    if not is_call_to(numbers, "arange"):
+        return numbers
+    record = facets(numbers)
+    told = type(record)(**{**dict(record.items()), "count": (count,)})
+    return Call(numbers.op, numbers.args, told, span=numbers.span)
 
 
 def is_open(dim: object) -> bool:

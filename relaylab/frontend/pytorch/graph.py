@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, of_count
 from relaylab.frontend.pytorch.node import AtenNode, Size
-from relaylab.ir import AnyDim, Constant, Expr, IntImm, SizeVar
+from relaylab.ir import AnyDim, Constant, Expr, IntImm, SizeVar, is_call_to
 from relaylab.ir.dims import Dim, SymbolicDim
 from relaylab.support.errors import RelayError
 
@@ -95,7 +95,9 @@ class TorchGraph(Graph):
 
     def counted(self, many: int | Expr) -> Expr:
         """The numbers from 0 on."""
-        return Constant(np.arange(many)) if isinstance(many, int) else op.arange(many, dtype="int64")
+        if isinstance(many, int):
+            return Constant(np.arange(many))
+        return self.refined(op.arange(many, dtype="int64"), [self.known_dim(many)])
 
     def extent(self, x: Expr, axis: int) -> int:
         """The extent of an axis, which must be known."""
@@ -121,6 +123,8 @@ class TorchGraph(Graph):
         wanted = lambda d, s: s is not None and (type(d) is AnyDim or isinstance(d, AnyDim) and isinstance(s, int))
         if not any(wanted(d, s) for d, s in zip(self.dims(x), known)):
             return x
+        if is_call_to(x, "arange"):
+            return of_count(x, known[0])
         # 0: as it is, whatever that is
         return op.reshape(x, [0 if s is None else s for s in known])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, dim
-from relaylab.op.shapes import derive, extent, product
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim, dim
+from relaylab.op.shapes import derive, extent, product, total
 from relaylab.support.errors import RelayValueError
 
 
@@ -32,6 +32,26 @@ def reverse_new_shape(shape: Sequence[Dim], codes: Sequence[int | AnyDim]) -> tu
 def _misfit(shape: Sequence[Dim], codes: Sequence[int | AnyDim], why: str) -> RelayValueError:
     message = f"({', '.join(map(str, shape))}) cannot be reshaped to ({', '.join(map(str, codes))}): {why}"
     return RelayValueError(message, code="type.relation")
+
+
+def _divided(whole: Dim, part: SymbolicDim) -> Dim | None:
+    """What `part`, a product of sizes, is multiplied with to give `whole`; None if that is no expression of sizes."""
+    if len(part.terms) != 1:
+        return None
+    ((taken, divisor),) = part.terms.items()
+    terms = whole.terms if isinstance(whole, SymbolicDim) else {(): whole}
+    found: list[Dim] = []
+    for monomial, factor in terms.items():
+        left = list(monomial)
+        for atom in taken:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if not isinstance(factor, int) or factor % divisor:
+            return None
+        sizes = [a if isinstance(a, SizeVar) else a.numerator // a.divisor for a in left]
+        found.append(product([*sizes, factor // divisor]))
+    return total(found)
 
 
 class _Reading:
@@ -104,7 +124,8 @@ class _Reading:
         rest = product(others)
         if isinstance(rest, int) and rest == 0:
             raise self._error("-1 has no meaning next to a 0")
-        return derive(lambda n, m: n // m, product(before), rest)
+        found = _divided(product(before), rest) if isinstance(rest, SymbolicDim) else None
+        return derive(lambda n, m: n // m, product(before), rest) if found is None else found
 
     def _error(self, why: str) -> RelayValueError:
         return _misfit(self.shape, self.codes, why)

@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, of_count
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.contract import product
@@ -51,7 +51,7 @@ def counted(g: Graph, x: Expr, axis: int) -> Expr:
     if isinstance(extent, int):
         return Constant(np.arange(extent))
     numbers = op.arange(const(0, "int64"), _extent(g, x, axis), const(1, "int64"), dtype="int64")
-    return op.reshape(numbers, (extent,), allowzero=True)
+    return of_count(numbers, extent)
 
 
 def _extent(g: Graph, x: Expr, axis: int) -> Expr:

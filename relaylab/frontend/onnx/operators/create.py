@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.graph import Graph, is_open, of_count
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import cast_to
@@ -66,7 +66,7 @@ def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> E
     if len(known) < 3:
         found = op.arange(*(op.reshape(v, ()) if g.rank(v) else v for v in (start, limit, delta)), dtype=dtype)
         count = _steps(*map(g.sizes, (start, limit, delta))) if dtype.startswith("int") else None
-        return found if count is None else op.reshape(found, (count,), allowzero=True)
+        return found if count is None else of_count(found, count)
     first, last, step = (k.reshape(()).item() for k in known)
     steps = (last - first) / step if step else math.inf
     if not steps <= LARGEST:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph
+from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir.dims import SymbolicDim, UndecidedSize
 from relaylab.op import nn
 
 FARTHEST = 2**31 - 1
@@ -36,9 +38,45 @@ def slice_inputs(
     if first is not None and last is not None:
         return cut(g, node, x, first.tolist(), last.tolist(), along, by)
     along = g.axes(along, g.rank(x))
+    dims = [g.dims(x)[a] for a in along]
+    first, last = (_told(g.sizes(v), dims) for v in (starts, ends))
+    if all(type(v) is int for v in (*first, *last)):
+        return cut(g, node, x, first, last, along, by)
     step = Constant(np.array(by, "int64"))
     wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
-    return op.strided_slice(x, wide[0], wide[1], step, axes=along)
+    out = op.strided_slice(x, wide[0], wide[1], step, axes=along)
+    extents = dict(zip(along, map(_extent, dims, first, last, by)))
+    sizes = [extents.get(a, d) for a, d in enumerate(g.dims(x))]
+    return op.reshape(out, sizes, allowzero=True) if all(type(d) is not AnyDim for d in sizes) else out
+
+
+def _told(limits: Sequence[Any] | None, dims: Sequence[Any]) -> list[Any]:
+    """Limits as numbers, also those that are counted from an open end, or sizes; `Any` where nothing is known."""
+    return [AnyDim()] * len(dims) if limits is None else [_from_end(v, d) for v, d in zip(limits, dims)]
+
+
+def _from_end(limit: Any, extent: Any) -> Any:
+    if not isinstance(limit, SymbolicDim) or not isinstance(extent, SymbolicDim):
+        return limit
+    try:
+        short: Any = extent - limit
+        if short <= 0:
+            return FARTHEST
+        return -int(short) if isinstance(short, int) and limit >= 0 else limit
+    except UndecidedSize:
+        return limit
+
+
+def _extent(extent: Any, first: Any, last: Any, step: int) -> Any:
+    """How many elements a slice has; `Any` where the sizes do not tell."""
+    if any(type(v) is AnyDim for v in (extent, first, last)) or step != 1:
+        return AnyDim()
+    try:
+        begin, end = (v if v >= 0 else extent + v for v in (first, last))
+        end = end if end <= extent else extent
+        return end - begin if 0 <= begin <= end else AnyDim()
+    except UndecidedSize:
+        return AnyDim()
 
 
 def cut(
@@ -60,7 +98,17 @@ def cut(
     limits = [_limits(g.dims(x)[a], int(s), int(e), int(d)) for a, s, e, d in zip(axes, starts, ends, steps)]
     if not limits:
         return x
+    if len(axes) == 1 and is_open(g.dims(x)[axes[0]]) and (*limits[0], steps[0]) in ((0, 1, 1), (-1, FARTHEST, 1)):
+        return op.take(x, _one_place(g, x, axes[0], limits[0][0]), axis=axes[0])  # it is there, as in every tensor
     return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))
+
+
+def _one_place(g: Graph, x: Expr, axis: int, first: int) -> Expr:
+    """The first place of an axis, or the last: a vector of one."""
+    if not first:
+        return g.const([0], "int64")
+    extent = op.strided_slice(op.shape_of(x, "int64"), [axis], [axis + 1], [1])
+    return op.subtract(extent, g.const([1], "int64"))
 
 
 def _limits(extent: int | AnyDim, start: int, end: int, step: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.create import filled
 from relaylab.frontend.pytorch.operators.shapes import cut, select
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.op import image
 
 
@@ -139,7 +139,7 @@ def gather(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Expr, sparse
 def covering(g: TorchGraph, source: Expr, index: Expr) -> Expr:
     """The part of the source that has as many elements as the indices."""
     dims, rank = g.dims(index), g.rank(index)
-    if not rank or (g.dims(source) == dims and g.is_static(index)):
+    if not rank or (g.dims(source) == dims and not any(type(d) is AnyDim for d in dims)):
         return source
     part = op.strided_slice(source, g.limits([0] * rank), g.limits(g.all_sizes(index)), g.limits([1] * rank))
     return g.refined(part, dims)

@@ -12,7 +12,7 @@ from relaylab import op
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.operators.resize import along
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
-from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.node import AtenNode, Size
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Expr
 from relaylab.op import image
@@ -47,10 +47,12 @@ def _resized(
     mode = "align_corners" if corners else "half_pixel"
     how = {"method": method, "coordinate_transformation_mode": mode, "rounding_method": "", "cubic_alpha": -0.75}
     if _open(g, node, x) and g.rank(x) < 5 and (corners or all(f == int(f) for f in factors or ())):
-        targets = _targets(g, x, size, factors)
+        told = [g.dim(n) for n in node.sizes[2:]]
+        targets = [n for n in told if n is not None] if None not in told else None
         if g.rank(x) == 4:
-            return image.resize2d(x, g.limits(targets), **how)
-        return op.squeeze(image.resize2d(op.expand_dims(x, 2), g.limits([1, *targets]), **how), axis=[2])
+            return image.resize2d(x, targets or g.limits(_targets(g, x, size, factors)), **how)
+        line = [1, *targets] if targets else g.limits([1, *_targets(g, x, size, factors)])
+        return op.squeeze(image.resize2d(op.expand_dims(x, 2), line, **how), axis=[2])
     extents, target = _extents(g, node, x)
     scales = [f if factors and not corners else t / n for f, t, n in zip(factors or target, target, extents)]
     exact = all(abs(n * s - t) < 1e-6 for n, s, t in zip(extents, scales, target))
@@ -68,7 +70,7 @@ def _nearest(
 ) -> Expr:
     """Places in the float32 that torch computes them in."""
     if _open(g, node, x):
-        return _open_nearest(g, x, _targets(g, x, size, factors), factors, shift)
+        return _open_nearest(g, x, _targets(g, x, size, factors), node.sizes[2:], factors, shift)
     copied = not shift and g.rank(x) == 4  # torch copies an axis of an image that keeps its extent
     for k, (n, t) in enumerate(zip(*_extents(g, node, x))):
         step = np.float32(1 / factors[k]) if factors else np.float32(n) / np.float32(t)
@@ -79,13 +81,19 @@ def _nearest(
 
 
 def _open_nearest(
-    g: TorchGraph, x: Expr, targets: Sequence[Operand], factors: Sequence[float] | None, shift: float
+    g: TorchGraph,
+    x: Expr,
+    targets: Sequence[Operand],
+    counts: Sequence[Size],
+    factors: Sequence[float] | None,
+    shift: float,
 ) -> Expr:
     """The same places, computed when the program runs: exactly, then rounded as float32 products are."""
     for k, target in enumerate(targets):
         n, t = g.to(g.size(x, k + 2), "int64"), g.to(target, "int64")
         step = g.const(1 / factors[k], "float32") if factors else op.divide(*(op.cast(v, "float32") for v in (n, t)))
-        at = op.cast(op.arange(g.const(0, "int64"), t, g.const(1, "int64"), dtype="int64"), "float64")
+        numbers = op.arange(g.const(0, "int64"), t, g.const(1, "int64"), dtype="int64")
+        at = op.cast(g.refined(numbers, [counts[k]]), "float64")
         at = op.multiply(op.add(at, g.const(shift, at)), op.cast(step, "float64"))
         at = op.cast(op.cast(at, "float32"), "int64")
         x = op.take(x, op.minimum(at, op.subtract(n, g.const(1, n))), axis=k + 2)

@@ -88,8 +88,8 @@ def cut(
     axis = g.axis(dim, g.rank(x))
     first, last = start or 0 if not isinstance(start, Expr) else start, END if end is None else end
     extent = g.dims(x)[axis]
-    whole = node.name in ("slice.Tensor", "slice_copy.Tensor")  # others cut before they go on
-    count = g.dim(node.sizes[axis]) if whole else None
+    own = node.name in ("slice.Tensor", "slice_copy.Tensor")  # others cut before they go on
+    count = g.dim(node.sizes[axis]) if own else None
     if step == 1 and count is not None and count == extent:
         return x
     if step == 1 and count is not None and (isinstance(extent, SymbolicDim) or isinstance(last, Expr)):

@@ -59,7 +59,7 @@ def unfold(g: TorchGraph, node: AtenNode, x: Expr, dim: int, size: int, step: in
         return op.reshape(x, node.sizes)
     axis = g.axis(dim, rank)
     last = op.add(g.to(g.size(x, axis), "int64"), g.const(1 - size, "int64"))
-    starts = op.arange(g.const(0, last), last, g.const(step, last), dtype="int64")
+    starts = g.refined(op.arange(g.const(0, last), last, g.const(step, last), dtype="int64"), [node.sizes[axis]])
     places = op.add(op.expand_dims(starts, 1), g.counted(size))
     out = op.take(x, places, axis=axis)
     return op.transpose(out, [a for a in range(rank + 1) if a != axis + 1] + [axis + 1])
