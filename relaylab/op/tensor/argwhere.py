@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
 
 MOST_SEARCHED = 1 << 12
-"""How many elements a kernel searches: it has room for as many places."""
+"""How many elements a kernel searches, which has room for as many places: numpy finds more in less time."""
 
 
 @op("argwhere", level=10)
