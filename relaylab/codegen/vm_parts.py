@@ -20,8 +20,9 @@ from relaylab.codegen.open.cut import Part, cut
 from relaylab.codegen.open.form import OpenForm
 from relaylab.codegen.open.staged import GUESS, StagedForm
 from relaylab.codegen.specialize import input_tensors, specialized
-from relaylab.ir.dims import SymbolicDim, sizes_in
+from relaylab.ir.dims import SymbolicDim
 from relaylab.ir.expr import Function
+from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.types import TensorType, is_dynamic
 from relaylab.loop.sizes import number_of

@@ -1,4 +1,4 @@
-"""Sizes as text writes them: `n`, `2 * n + 1`, `floordiv(n, 4)`.
+"""Sizes as text writes them: `n`, `2 * n + 1`, `floordiv(n, 4)`, `max(n - 3, 0)`.
 
 `//` begins a comment, so that a division has a word of its own, as in TVM.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from relaylab.ir.dims import Dim, Quotient, SizeVar, SymbolicDim
+from relaylab.ir.dims import Dim, Positive, Quotient, SizeVar, SymbolicDim
 from relaylab.ir.names import IDENT, KEYWORDS
 from relaylab.text.scalars import special_number
 
-DIVISIONS = ("floordiv", "floormod")
-_TAKEN = {*KEYWORDS, *DIVISIONS, "True", "False", "None", "nullptr"}
+DIVISIONS, LARGER = ("floordiv", "floormod"), "max"
+_TAKEN = {*KEYWORDS, *DIVISIONS, LARGER, "True", "False", "None", "nullptr"}
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -52,6 +52,8 @@ class SizeNames:
     def _atom(self, atom: SizeVar | Quotient) -> str:
         if isinstance(atom, SizeVar):
             return self.name(atom)
+        if isinstance(atom, Positive):
+            return f"{LARGER}({self.text(atom.numerator)}, 0)"
         return f"floordiv({self.text(atom.numerator)}, {atom.divisor})"  # at most `DEEPEST_DIVISION` within each other
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import cast
 
-from relaylab.ir.dims import Dim, SizeVar, SymbolicDim, dim, floordiv, floormod
+from relaylab.ir.dims import Dim, SizeVar, SymbolicDim, dim, larger
 from relaylab.support.errors import RelayError
-from relaylab.text.reading.size_names import DIVISIONS
+from relaylab.text.reading.size_names import DIVISIONS, LARGER
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, special_number
 
 Size = int | SymbolicDim
-CALLS = dict(zip(DIVISIONS, (floordiv, floormod)))
+CALLS = {**dict(zip(DIVISIONS, (lambda a, b: a // b, lambda a, b: a % b))), LARGER: larger}
 
 
 def at_size(p: State, known: bool = False) -> bool:
@@ -75,13 +75,13 @@ def _atom(p: State, depth: int) -> Size:
     if text in CALLS and p.kinds[p.i] == "(":
         p.i += 1
         value = _sum(p, depth + 1)
-        p.expect(",", "`,` and the number to divide by")
-        by, divisor = p.i, _sum(p, depth + 1)
-        if not isinstance(divisor, int) or divisor < 1:
+        p.expect(",", "`,` and " + ("another size" if text == LARGER else "the number to divide by"))
+        by, other = p.i, _sum(p, depth + 1)
+        if text in DIVISIONS and (not isinstance(other, int) or other < 1):
             raise p.stop("parse.bad-dimension", "a size is divided by a positive number", by, "as in floordiv(n, 2)")
-        divided = cast(Size, CALLS[text](value, divisor))
+        found = cast(Size, CALLS[text](value, other))
         p.expect(")", opened=token + 1)
-        return divided
+        return found
     if "/" in text:
         name, _, by = text.partition("/")
         help = f"a division is floordiv({name}, {by or 2})"
