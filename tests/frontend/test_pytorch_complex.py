@@ -63,6 +63,20 @@ def test_as_torch(cases) -> None:
     agree_together([(function, X, Y) for function in cases.values()])
 
 
+LONG = {  # transforms in two steps
+    "one side": lambda x, y: real(F.rfft(x, norm="ortho")),
+    "two axes": lambda x, y: real(F.fft2(number(x, y))),
+    "back": lambda x, y: real(F.ifft(number(x, y), dim=1)),
+    "both sides": lambda x, y: real(F.fft(x, dim=1, norm="forward")),
+    "frames": lambda x, y: torch.stft(x[:, :, 0], 30, 7, window=y[0, :30, 0], return_complex=True).abs(),
+}
+
+
+def test_long_transforms_are_those_of_torch() -> None:
+    x, y = (torch.randn(2, 105, 64, generator=torch.Generator().manual_seed(k)) for k in (2, 3))
+    agree_together([(function, x, y) for function in LONG.values()])
+
+
 class Turned(torch.nn.Module):
     """A model that holds complex numbers."""
 

@@ -17,6 +17,7 @@ from relaylab.frontend.pytorch.parts import ComplexParts, by_parts, complex_of, 
 from relaylab.frontend.pytorch.table import TABLE, converts
 from relaylab.ir import Expr
 from relaylab.op import nn
+from relaylab.op.fourier import TwoStepTransform
 
 Number = ComplexParts | Operand
 
@@ -188,6 +189,11 @@ def _turned(
     n = points or extent
     if not 0 < max(n, extent) <= LONGEST:
         raise node.error(f"a transform of {n} points, at most {LONGEST} are imported", "import.shape")
+    if g.is_static(parts[0]) and 0 not in g.shape(parts[0]) and n == extent and not (points and inverse):
+        wanted = n // 2 + 1 if points else n
+        two = TwoStepTransform.instead_of(2 * len(parts) * n * wanted, n, len(parts), inverse)
+        if two is not None and g.dtype(parts[0]) in ("float32", "float64"):
+            return _in_two_steps(g, two, parts, axis, wanted, scale)
     used = min(n // 2 + 1, extent) if points and inverse else extent
     table = turns(n, used, bool(points), inverse)[:, : len(parts)] * (scale * (n if inverse else 1))
     if used < extent:
@@ -202,6 +208,19 @@ def _turned(
     out = out if rank > 1 else op.squeeze(out, axis=[0])
     found = op.split(out, 2, axis=rank - 1) if table.shape[3] == 2 else [out]
     return [p if still else op.transpose(p, back) for p in found]
+
+
+def _in_two_steps(
+    g: TorchGraph, two: TwoStepTransform, parts: list[Expr], axis: int, wanted: int, scale: float
+) -> list[Expr]:
+    """The first `wanted` points of the parts of a transform along an axis."""
+    shape = g.shape(parts[0])
+    order = [axis, *(a for a in range(len(shape)) if a != axis)]
+    rest, back = [shape[a] for a in order[1:]], [order.index(a) for a in range(len(shape))]
+    flat = [op.reshape(op.transpose(p, order), (1, two.points, math.prod(rest))) for p in parts]
+    found = two.transformed(op.concatenate(flat, axis=0), wanted, scale, g.dtype(parts[0]))
+    halves = (op.strided_slice(found, [k], [k + 1], [1], axes=[2]) for k in range(2))
+    return [op.transpose(op.reshape(half, (wanted, *rest)), back) for half in halves]
 
 
 def _points(g: TorchGraph, x: Expr, dims: Sequence[int]) -> int:
