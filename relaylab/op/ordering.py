@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CHUNKS = 16, 64  # elements that are compared with the k-th best side by side, if many are better, or few
 SELECTED = 4  # from how many times k on the first k are selected and not sorted out of all
 ROOM = 2  # times k: how many are collected
+LINE = 16  # keys that one vector loads at once
 FEW = 128  # keys up to which each is compared with all others
 RARE = {"uint32": 2, "uint64": 8}  # how many times as many keys, up to 2 * FEW, are searched for each of the first
 NEAR = 4096  # elements that stay in the first-level cache, however they are walked
@@ -55,14 +56,16 @@ def key_of(b: ElementBuilder, x: Element, ascending: bool) -> Element:
 
 class SortedRow:
     """Up to `capacity` keys, each with a number below `numbers`, in the private memory of the parallel loop that is
-    being written, and as much memory behind them.
+    being written, and as much memory `behind` them.
     """
 
     def __init__(self, p: Procedure, capacity: int, dtype: str, ascending: bool = True, numbers: int = 0):
         self.p, self.capacity, self.ascending = p, most(capacity, 1), ascending
-        self.keys = p.scratch(2 * self.capacity, key_dtype(dtype))
+        # A vector with the last keys in it waits for what was stored where it ends.
+        self.behind = (self.capacity + (LINE - 1)) // LINE * LINE
+        self.keys = p.scratch(self.behind + self.capacity, key_dtype(dtype))
         many = max(extent_of(numbers), extent_of(capacity)) >= 2**31
-        self.numbers = p.scratch(2 * self.capacity, "int64" if many else "int32")
+        self.numbers = p.scratch(self.behind + self.capacity, "int64" if many else "int32")
         self.places: dict[int, Tensor] = {}
         """Where digits of so many bits are counted."""
 
@@ -124,7 +127,7 @@ class SortedRow:
             with p.loop(self.capacity, kind="vectorized") as at:
                 p.add(least, b.select(marked(at) > last, marked(at), none), "min")
             p.set(last, least)
-            self._move(p.let(b.index(b.band(least, b.const(2**32 - 1, "uint64"))) - 1), self.capacity + k)
+            self._move(p.let(b.index(b.band(least, b.const(2**32 - 1, "uint64"))) - 1), self.behind + k)
 
     def _by_two_searches(self, first: int) -> None:
         """The least key is looked for, then the first place with it, which is marked as taken."""
@@ -139,7 +142,7 @@ class SortedRow:
                 found = b.land(b.eq(keys(at), lowest), numbers(at) >= 0)
                 p.add(place, b.select(found, b.cast(at, "int32"), last), "min")
             taken = p.let(b.index(place))
-            self._move(taken, self.capacity + k)
+            self._move(taken, self.behind + k)
             p.store(keys, taken, b.highest(keys.dtype))
             p.store(numbers, taken, -1)
 
@@ -152,7 +155,7 @@ class SortedRow:
             with p.loop(self.capacity, kind="vectorized") as other:
                 before = b.lor(keys(other) < x, b.land(b.eq(keys(other), x), _narrow(other) < here))
                 p.add(rank, b.cast(before, "int32"))
-            self._move(k, self.capacity + b.index(rank))
+            self._move(k, self.behind + b.index(rank))
         self._back(self.capacity)
 
     def kth(self, k: int, count: int) -> Element:
@@ -210,7 +213,7 @@ class SortedRow:
         levels = None if wide is None else b.select(wide, b.index(digits), b.index(SURE))
         with p.loop(digits, stop=levels) as level:
             with p.when(places(digit_of(source, level)) < count):  # not all the same
-                total, target = p.let(0), p.let(self.capacity - source)
+                total, target = p.let(0), p.let(self.behind - source)
                 with p.loop(size) as digit:
                     many = p.let(places(level * size + digit))
                     p.store(places, level * size + digit, total)
@@ -248,7 +251,7 @@ class SortedRow:
     def _back(self, count: int) -> None:
         """Move what lies behind the keys to where they are."""
         with self.p.loop(count, kind="vectorized") as k:
-            self._move(self.capacity + k, k)
+            self._move(self.behind + k, k)
 
     def _digit(self, key: Element, level: Position, bits: int) -> Element:
         """Where a digit of a key is counted."""
