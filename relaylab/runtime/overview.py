@@ -33,7 +33,7 @@ def overview(names: Sequence[str], plan: ExecutionPlan, relay: Callable[[str], s
         for line in lines
     ]
     flops = sum(s.flops for s in steps)
-    work = f"{flops / 1e9:.3f} GFLOP" if flops >= 1e7 else f"{flops / 1e6:.3f} MFLOP"
+    work = f"{flops / 1e9:.3f} GFLOP" if flops >= 1e7 else f"{_millions(flops)} MFLOP"
     total = f"{counted(len(names), 'kernel')}, {counted(len(steps) * parts, 'call')}, {work}{of_parts(plan)}"
     return "\n".join([text[0], "-" * max(map(len, text)), *text[1:], "", total])
 

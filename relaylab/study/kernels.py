@@ -16,7 +16,7 @@ from relaylab.codegen.network.network import is_static_graph, network_of
 from relaylab.codegen.operations.schedules import SCHEDULES
 from relaylab.codegen.vm_executable import VMExecutable
 from relaylab.codegen.vm_parts import CompiledParts
-from relaylab.ir import Expr, Function, IRModule, walk
+from relaylab.ir import Expr, Function, IRModule, op_name, walk
 from relaylab.loop.schedule import Schedule
 from relaylab.runtime.executable import ExecutionPlan
 from relaylab.runtime.module import GraphExecutorFactoryModule
@@ -99,9 +99,13 @@ class Kernels:
         if self.executable is None:
             return {op.function: op.name for op in network_of(self.mod["main"], "tvmgen_default").operations}
         lib = self.compiled
-        made = {_likeness(lib.compiled_function(name)): name for name in reversed(lib.kernels())}
+        functions = {name: lib.compiled_function(name) for name in lib.kernels()}
         fused = [n for n in walk(self.mod.functions.values()) if isinstance(n, Function) and n.is_primitive]
-        return {f: made[key] for f in fused if (key := _likeness(f)) in made}
+        found = dict[Function, str]()
+        for key in (_likeness, _operators):  # forms may say attributes otherwise: padding is a step of its own
+            made = {key(f): name for name, f in reversed(functions.items()) if name not in found.values()}
+            found |= {f: made[key(f)] for f in fused if f not in found and key(f) in made}
+        return {f: found[f] for f in fused if f in found}
 
     def listing(self, function: Function) -> Listing | None:
         """A fused function at each level; None if no code was made for it (it only gives its input another shape)."""
@@ -163,6 +167,11 @@ class Kernels:
         if self.executable is not None:
             return profile_executable(self.executable, number=number)
         return seeded(self.library).profile(repeat=number, roofline=False)
+
+
+def _operators(function: Function) -> tuple[str, ...]:
+    """The operators of a fused function, in the order in which they are computed."""
+    return tuple(filter(None, map(op_name, walk((function.body,)))))
 
 
 _SIZED = re.compile(r"Tensor\[\((.*?)\), |(?:shape|size|sizes)=\[([^\]]*)\]")

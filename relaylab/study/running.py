@@ -109,7 +109,11 @@ def profile(
     """Measured time per kernel of a library, an executable or a program, as a report; `target` is what a program is
     built for. `inputs` that are not given are drawn; those of open size have to be given.
     """
-    lib = what if isinstance(what, GraphExecutorFactoryModule | VMExecutable) else compiled(what, opt_level, target)
+    if isinstance(what, GraphExecutorFactoryModule | VMExecutable):
+        lib = what
+    else:
+        program = load(what)
+        lib = compiled(program if inputs else with_known_sizes(program), opt_level, target)
     if isinstance(lib, VMExecutable):
         return profile_executable(lib, inputs, number)
     return seeded(lib, inputs).profile(repeat=number)
@@ -243,7 +247,8 @@ def profile_executable(exe: VMExecutable, inputs: Mapping[str, Any] | None = Non
         homes = [lib for _, lib in parts.parts if name in lib.kernels()]
         if homes and len(texts) < HOT:
             texts[name] = homes[0].relay_text(name)
-    return Report(calls, {"cpu0": device}, {"Executor": "virtual machine", "A whole call (us)": Duration(1e6 * whole)}, texts)
+    setup: dict[str, Metric] = {"Executor": "virtual machine", "A whole call (us)": Duration(1e6 * whole)}
+    return Report(calls, {"cpu0": device}, setup, texts)
 
 
 def _microseconds(call: Mapping[str, Metric]) -> float:

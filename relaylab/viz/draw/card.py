@@ -110,7 +110,8 @@ def _attr_lines(attrs: tuple[Attr, ...], which: str, most: int = 4) -> list[str]
     """`name=value` pairs flowed into lines, at most `most`."""
     if which == "none":
         return []
-    told = [a for a in attrs if which == "all" or not (a.default or a.value == "None")]  # None leaves it to the operator
+    # None leaves it to the operator
+    told = [a for a in attrs if which == "all" or not (a.default or a.value == "None")]
     pairs = [fit(f"{a.name}={a.value}", MAX_WIDTH * 0.75, SMALL) for a in told]
     lines: list[str] = []
     for pair in pairs:
