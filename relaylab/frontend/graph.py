@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from relaylab import op
 from relaylab.analysis.infer.report import ErrorReport
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.adt import Constructor
@@ -28,6 +29,8 @@ from relaylab.transform.simplify.fold_constant import ConstantFolder
 
 SHARED = (Var, GlobalVar, Op, Constructor)  # stand for one thing wherever they are, also in other programs
 _FOLD = ConstantFolder(fold_qnn=True)
+FARTHEST = 2**31 - 1
+"""As far as an end of a slice goes in Relay's attributes."""
 MOST_SYMBOLS = 64
 """How many values of a constant take part in expressions of sizes."""
 
@@ -230,6 +233,15 @@ def of_count(numbers: Expr, count: Any) -> Expr:
     record = facets(numbers)
     told = type(record)(**{**dict(record.items()), "count": (count,)})
     return Call(numbers.op, numbers.args, told, span=numbers.span)
+
+
+def elements(x: Expr, begin: Mapping[int, int], count: Mapping[int, Any]) -> Expr:
+    """So many elements along axes from `begin` on, numbers or sizes; a tensor that has not so many is refused."""
+    axes = list(begin)
+    call = op.strided_slice(x, [begin[a] for a in axes], [FARTHEST] * len(axes), [1] * len(axes), axes=axes)
+    record = facets(call)
+    told = type(record)(**{**dict(record.items()), "count": tuple(count[a] for a in axes)})
+    return Call(call.op, call.args, told, span=call.span)
 
 
 def is_open(dim: object) -> bool:

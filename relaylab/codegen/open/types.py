@@ -24,7 +24,7 @@ from relaylab.ir.visit import walk
 from relaylab.op.base import Known, Operator
 from relaylab.support.errors import RelayError, RelayValueError
 
-PROBES = (0, 1, 2, 7)
+PROBES = (0, 1, 2, 7, 1 << 20)
 """Numbers with which it is looked for relations that do not take all."""
 REMEMBERED = 1024
 """Of how many sets of numbers an answer is kept."""

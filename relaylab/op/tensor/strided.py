@@ -12,7 +12,20 @@ from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, dim, type_text
 from relaylab.loop.expr import ScalarExpr, Tensor
 from relaylab.op import rules
-from relaylab.op.base import Injective, Input, Ints, Opaque, OpPattern, Sample, arg, attr, call_operator, op, sample
+from relaylab.op.base import (
+    Dims,
+    Injective,
+    Input,
+    Ints,
+    Opaque,
+    OpPattern,
+    Sample,
+    arg,
+    attr,
+    call_operator,
+    op,
+    sample,
+)
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import as_shape_expr
 from relaylab.op.shapes import derive, normalize_axes
@@ -28,10 +41,11 @@ WHOLE = slice(None)
 class strided_slice(Injective):
     """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
     from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
-    extents (-1: all).
+    extents (-1: all). Where sizes say how many elements there are, `count` does: `end` is not read then, and a tensor
+    that has not so many from `begin` on is refused.
     """
 
-    yields = "along each axis the extent of numpy's slice begin:end:stride, of the dtype of data"
+    yields = "along each axis the extent of numpy's slice begin:end:stride, or `count`; of the dtype of data"
     source = "numpy's basic slicing; ONNX Slice"
 
     defaults = {"strides": (1,), "axes": None}
@@ -46,6 +60,7 @@ class strided_slice(Injective):
     strides: Ints | None = attr(doc="the distances of the positions, not 0")
     slice_mode: str = attr("end", "what `end` means: end or size")
     axes: Ints | None = attr(doc="which axes are meant; None: the first ones")
+    count: Dims | None = attr(None, "how many elements there are along each axis, side by side from `begin` on")
 
     def slices(self, rank: int) -> list[slice]:
         """One slice per axis."""
@@ -58,6 +73,10 @@ class strided_slice(Injective):
         return out
 
     def _slice(self, k: int, begin: int, step: int) -> slice:
+        if self.count is not None:
+            many = self.count[k]
+            stop = begin + many if isinstance(many, int) else begin  # of sizes only where it begins is asked
+            return slice(begin, None if begin < 0 <= stop else stop, 1)
         end = self.end[k] if self.end is not None and k < len(self.end) else None
         if self.slice_mode == "size":
             stop = None if end is None or end < 0 else begin + end
@@ -66,6 +85,8 @@ class strided_slice(Injective):
 
     def result_type(self, s: TypeSolver, data: TensorType) -> Type | None:
         self._check(s, data)
+        if self.count is not None:
+            return TensorType(self._counted(s, data, [dim(n) for n in self.count]), data.dtype)
         return TensorType(sliced(data.shape, self.slices(len(data.shape))), data.dtype)
 
     def _check(self, s: TypeSolver, t: TensorType) -> None:
@@ -80,8 +101,30 @@ class strided_slice(Injective):
             if len(self.begin or ()) != len(self.axes):
                 s.fail(f"strided_slice has {len(self.begin or ())} begins for {len(self.axes)} axes")
 
+    def _counted(self, s: TypeSolver, t: TensorType, count: Sequence[Dim]) -> list[Dim]:
+        """The shape with these extents, each of which has to be there."""
+        shape, begin = list(t.shape), tuple(self.begin or ())
+        axes = rules.axes(s, range(len(begin)) if self.axes is None else self.axes, t)
+        if len(count) != len(begin) or {*(self.strides or ())} - {1}:
+            s.fail(f"strided_slice has {len(count)} counts for {len(begin)} begins, with strides {self.strides}")
+        for axis, first, many in zip(axes, begin, count):
+            extent = t.shape[axis]
+            behind = -first if first < 0 else extent - first if isinstance(extent, int) else many
+            before = isinstance(extent, int) and -first > extent
+            if before or (isinstance(many, int) and isinstance(behind, int) and not 0 <= many <= behind):
+                s.fail(f"{type_text(t)} has not {many} elements from {first} on along axis {axis}")
+            shape[axis] = many
+        return shape
+
     def reference(self, data: np.ndarray) -> np.ndarray:
-        return data[tuple(self.slices(data.ndim))]
+        found = data[tuple(self.slices(data.ndim))]
+        axes = range(data.ndim) if self.axes is None else self.axes
+        if self.count is not None and [found.shape[a] for _, a in zip(self.count, axes)] != [*self.count]:
+            raise RelayValueError(
+                f"strided_slice takes {tuple(self.count)} elements from {tuple(self.begin or ())} on: there are not so many",
+                code="op.slice",
+            )
+        return found
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         ranges = [_start(b, c, n) for c, n in zip(self.slices(len(i)), data.shape)]
@@ -101,6 +144,7 @@ class strided_slice(Injective):
             sample((3, 4, 5), begin=(1,), end=(4,), strides=(2,), axes=(-1,)),
             sample((3, 4), begin=(1, 0), end=(-1, 2), strides=(1,), slice_mode="size"),
             sample(TensorType((4,), "int8"), begin=(2,), end=(2,), strides=(1,)),
+            sample((3, 4, 5), begin=(1, -3), end=(3, -1), strides=(1,), axes=(0, 2), count=(2, 2)),
         ]
 
 

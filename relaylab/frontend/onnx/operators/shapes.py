@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.graph import FARTHEST, Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
-from relaylab.frontend.onnx.operators.slices import FARTHEST
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, TupleWrapper, const
 from relaylab.op import nn

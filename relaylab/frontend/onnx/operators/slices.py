@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.graph import FARTHEST, Graph, elements, is_open, of_count
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.ir.dims import SymbolicDim, UndecidedSize
 from relaylab.op import nn
-
-FARTHEST = 2**31 - 1
-"""As far as an end of a slice goes in Relay's attributes."""
 
 
 @converts("Slice")
@@ -42,12 +39,16 @@ def slice_inputs(
     first, last = (_told(g.sizes(v), dims) for v in (starts, ends))
     if all(type(v) is int for v in (*first, *last)):
         return cut(g, node, x, first, last, along, by)
-    step = Constant(np.array(by, "int64"))
+    known = [_extent(*limits, isinstance(x, Constant)) for limits in zip(dims, first, last, by)]
+    if not any(type(n) is AnyDim for n in (*known, *first)):
+        if all(type(v) is int for v in first):
+            return elements(x, dict(zip(along, first)), dict(zip(along, known)))
+        if len(known) == 1:
+            begin = op.reshape(op.cast(starts, "int64"), ())
+            places = op.arange(begin, op.reshape(op.cast(ends, "int64"), ()), g.const(1, "int64"), dtype="int64")
+            return op.take(x, of_count(places, known[0]), axis=along[0])
     wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
-    out = op.strided_slice(x, wide[0], wide[1], step, axes=along)
-    extents = dict(zip(along, map(_extent, dims, first, last, by)))
-    sizes = [extents.get(a, d) for a, d in enumerate(g.dims(x))]
-    return op.reshape(out, sizes, allowzero=True) if all(type(d) is not AnyDim for d in sizes) else out
+    return op.strided_slice(x, wide[0], wide[1], Constant(np.array(by, "int64")), axes=along)
 
 
 def _told(limits: Sequence[Any] | None, dims: Sequence[Any]) -> list[Any]:
@@ -67,12 +68,15 @@ def _from_end(limit: Any, extent: Any) -> Any:
         return limit
 
 
-def _extent(extent: Any, first: Any, last: Any, step: int) -> Any:
-    """How many elements a slice has; `Any` where the sizes do not tell."""
+def _extent(extent: Any, first: Any, last: Any, step: int, table: bool) -> Any:
+    """How many elements a slice has; `Any` where the sizes do not tell. A table is as long as what is read of it."""
     if any(type(v) is AnyDim for v in (extent, first, last)) or step != 1:
         return AnyDim()
     try:
-        begin, end = (v if v >= 0 else extent + v for v in (first, last))
+        if table and isinstance(extent, int) and isinstance(last, SymbolicDim) and 0 <= first <= last:
+            return last - first
+        begin: Any = first if first >= 0 else extent + first
+        end: Any = last if last >= 0 else extent + last
         end = end if end <= extent else extent
         return end - begin if 0 <= begin <= end else AnyDim()
     except UndecidedSize:
@@ -99,16 +103,8 @@ def cut(
     if not limits:
         return x
     if len(axes) == 1 and is_open(g.dims(x)[axes[0]]) and (*limits[0], steps[0]) in ((0, 1, 1), (-1, FARTHEST, 1)):
-        return op.take(x, _one_place(g, x, axes[0], limits[0][0]), axis=axes[0])  # it is there, as in every tensor
+        return elements(x, {axes[0]: limits[0][0]}, {axes[0]: 1})  # it is there, as in every tensor that is sliced so
     return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))
-
-
-def _one_place(g: Graph, x: Expr, axis: int, first: int) -> Expr:
-    """The first place of an axis, or the last: a vector of one."""
-    if not first:
-        return g.const([0], "int64")
-    extent = op.strided_slice(op.shape_of(x, "int64"), [axis], [axis + 1], [1])
-    return op.subtract(extent, g.const([1], "int64"))
 
 
 def _limits(extent: int | AnyDim, start: int, end: int, step: int) -> tuple[int, int]:

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.graph import FARTHEST, elements
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.ir.dims import SymbolicDim
 from relaylab.op import nn
-
-END = 2**31 - 1
-"""As far as an end of a slice goes in Relay's attributes."""
 
 
 @converts("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy")
@@ -86,42 +84,29 @@ def cut(
     step: int = 1,
 ) -> Expr:
     axis = g.axis(dim, g.rank(x))
-    first, last = start or 0 if not isinstance(start, Expr) else start, END if end is None else end
+    first, last = start or 0 if not isinstance(start, Expr) else start, FARTHEST if end is None else end
     extent = g.dims(x)[axis]
     own = node.name in ("slice.Tensor", "slice_copy.Tensor")  # others cut before they go on
     count = g.dim(node.sizes[axis]) if own else None
     if step == 1 and count is not None and count == extent:
         return x
     if step == 1 and count is not None and (isinstance(extent, SymbolicDim) or isinstance(last, Expr)):
-        places = _cut_places(g, x, axis, first, last, count)
-        if places is not None:
-            return op.take(x, g.refined(places, [count]), axis=axis)
+        if isinstance(first, int):
+            return elements(x, {axis: first}, {axis: count})
+        if g.known_dim(first) is not None and (isinstance(last, Expr) or last >= 0):
+            begin, stop = g.to(first, "int64"), g.to(g.size(x, axis) if last == FARTHEST else last, "int64")
+            places = g.refined(op.arange(begin, stop, g.const(1, "int64"), dtype="int64"), [count])
+            return op.take(x, places, axis=axis)
     if isinstance(first, Expr) or isinstance(last, Expr):
         begin, stop = (op.reshape(g.to(v, "int64"), (1,)) for v in (first, last))
         return op.strided_slice(x, begin, stop, Constant(np.array([step], "int64")), axes=[axis])
     low, high = int(first), int(last)
     if isinstance(extent, AnyDim):
-        return op.strided_slice(x, [low], [min(high, END)], [step], axes=[axis])
+        return op.strided_slice(x, [low], [min(high, FARTHEST)], [step], axes=[axis])
     low, high, _ = slice(low, high, step).indices(extent)
     if (low, high, step) == (0, extent, 1):
         return x
     return op.strided_slice(x, [low], [max(high, low)], [step], axes=[axis])
-
-
-def _cut_places(
-    g: TorchGraph, x: Expr, axis: int, first: Operand, last: Operand, count: int | SymbolicDim
-) -> Expr | None:
-    """The places of so many elements from `first` to `last`, where sizes with names tell; None where they do not."""
-    if not isinstance(first, int):
-        return None
-    if isinstance(count, int):
-        places = g.const(np.arange(first, first + count), "int64")
-        return op.add(places, g.to(g.size(x, axis), "int64")) if first < 0 else places
-    stop = last if isinstance(last, Expr) else g.size(x, axis)
-    end, back = g.known_dim(stop), min(int(last), 0) if not isinstance(last, Expr) else 0
-    if first < 0 or end is None or end + back != count + first:
-        return None
-    return op.arange(g.const(first, "int64"), op.add(g.to(stop, "int64"), g.const(back, "int64")), dtype="int64")
 
 
 @converts("select.int", "select_copy.int")
@@ -131,7 +116,7 @@ def select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Operand) -> 
         return op.take(x, index, axis=axis)
     extent = g.dims(x)[axis]
     at = int(index) if isinstance(extent, AnyDim) else int(index) % extent
-    last = END if at == -1 else at + 1
+    last = FARTHEST if at == -1 else at + 1
     return op.squeeze(op.strided_slice(x, [at], [last], [1], axes=[axis]), axis=[axis])
 
 
