@@ -7,7 +7,8 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir import OPERATORS, IRModule, SizeVar, TensorType, TupleType, Var, structural_equal
-from relaylab.ir.dims import floormod
+
+from relaylab.ir.dims import larger
 from relaylab.op.base import call_operator
 from relaylab.study.live import LiveText
 from relaylab.study.stage_text import Constants, printed
@@ -36,7 +37,7 @@ def test_every_text_has_names_and_is_read_back() -> None:
     assert "nn.relu(%x) /* ty=Tensor[(batch, 2 * seq), float32] */" in str(mod["main"].body)
 
 
-@pytest.mark.parametrize("name", ["ba*/tch /*", "inf", "3", "floordiv", "let", "a/b", "größe", ""])
+@pytest.mark.parametrize("name", ["ba*/tch /*", "inf", "3", "floordiv", "max", "let", "a/b", "größe", ""])
 def test_names_that_are_no_words_are_kept_beside_the_text(name: str) -> None:
     mod = program(name)
     again = relay.parse(mod.astext())
@@ -61,7 +62,9 @@ def test_sizes_of_one_name_are_told_apart() -> None:
         ("2 * n + m - 1", lambda n, m: 2 * n + m - 1),
         ("(n + 1) * (m - 1)", lambda n, m: (n + 1) * (m - 1)),
         ("floordiv(n + floordiv(m, 2), 3)", lambda n, m: (n + m // 2) // 3),
-        ("floormod(n, 4)", lambda n, m: floormod(n, 4)),
+        ("max(n - 3, 0) + 2 * m", lambda n, m: larger(n - 3, 0) + 2 * m),
+        ("max(n, m)", lambda n, m: larger(n, m)),
+        ("floormod(n, 4)", lambda n, m: n % 4),
         ("3 - n + 2*m", lambda n, m: 3 - n + 2 * m),
         ("2 * 3", lambda n, m: 6),
     ],

@@ -121,7 +121,8 @@ class strided_slice(Injective):
         axes = range(data.ndim) if self.axes is None else self.axes
         if self.count is not None and [found.shape[a] for _, a in zip(self.count, axes)] != [*self.count]:
             raise RelayValueError(
-                f"strided_slice takes {tuple(self.count)} elements from {tuple(self.begin or ())} on: there are not so many",
+                f"strided_slice takes {tuple(self.count)} elements from {tuple(self.begin or ())} on: "
+                "there are not so many",
                 code="op.slice",
             )
         return found
