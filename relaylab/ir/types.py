@@ -327,16 +327,14 @@ def renew_type(t: Type, at: Callable[[Type], Type | None], after: Callable[[Type
     """`t` with each part that `at` has another type for replaced, and `after` applied to the others once their parts
     are. The same object if nothing changed.
     """
-    return _renewed(t, at, after, {})
+    made: dict[int, Type] = {}
 
+    def go(part: Type) -> Type:
+        if id(part) not in made:
+            made[id(part)] = after(map_type(part, go)) if (new := at(part)) is None else new
+        return made[id(part)]
 
-def _renewed(
-    part: Type, at: Callable[[Type], Type | None], after: Callable[[Type], Type], made: dict[int, Type]
-) -> Type:
-    if id(part) not in made:
-        new = at(part)
-        made[id(part)] = after(map_type(part, lambda p: _renewed(p, at, after, made))) if new is None else new
-    return made[id(part)]
+    return go(t)
 
 
 def substitute_type(t: Type, binds: Mapping[Type, Type]) -> Type:

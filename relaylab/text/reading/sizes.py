@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import cast
 
 from relaylab.ir.dims import Dim, SizeVar, SymbolicDim, dim, larger
@@ -11,7 +13,10 @@ from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, special_number
 
 Size = int | SymbolicDim
-CALLS = {**dict(zip(DIVISIONS, (lambda a, b: a // b, lambda a, b: a % b))), LARGER: larger}
+CALLS: dict[str, Callable[[Size, Size], Dim | int]] = {
+    **dict(zip(DIVISIONS, (operator.floordiv, operator.mod))),
+    LARGER: larger,
+}
 
 
 def at_size(p: State, known: bool = False) -> bool:
