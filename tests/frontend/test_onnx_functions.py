@@ -88,6 +88,22 @@ def test_a_short_time_transform_is_that_of_numpy(n, step, onesided):
     np.testing.assert_allclose(got, np.stack([want.real, want.imag], -1), rtol=0, atol=1e-6 * np.abs(want).max())
 
 
+@pytest.mark.parametrize("size, rows_first", [((9, 10), False), ((4, 10), True), ((10, 14), True), ((5, 10), True)])
+def test_of_an_image_that_grows_a_row_is_gathered_once(size, rows_first):
+    x = f(2, 3, 5, 7)
+    down, along = (np.arange(n) * m // n for n, m in zip(size, x.shape[2:]))
+    more = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+    feed = {"x": x, "r": None, "s": None, "n": i(2, 3, *size)}
+    proto, free = node_model("Resize", feed, constants=("n",), opset=19, **more)
+    mod = imported(proto)
+    assert ("stop_fusion" not in str(mod)) == rows_first
+    np.testing.assert_array_equal(run(mod, free)[0], x[:, :, down][:, :, :, along])
+    layers = relay.var("x", shape=x.shape)
+    how = {"method": "nearest_neighbor", "coordinate_transformation_mode": "asymmetric", "rounding_method": "floor"}
+    mod = relay.IRModule.from_expr(relay.image.resize2d(layers, size, **how))
+    np.testing.assert_array_equal(run(mod, {"x": x})[0], x[:, :, down][:, :, :, along])
+
+
 @pytest.mark.parametrize(("axis", "shape"), [(1, (3, 4)), (None, (4, 5)), (0, (2,))])
 @pytest.mark.parametrize("name", ["Add", "Sub", "Pow"])
 def test_before_opset_7_axes_are_said(name, axis, shape):

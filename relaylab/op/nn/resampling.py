@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -125,9 +126,19 @@ class Resampled(Injective):
             return None
         at = positions(self.layout, self.spatial)
         sizes = [(data.concrete_shape[k], out.concrete_shape[k]) for k in at]
-        for axis in sorted(range(len(at)), key=lambda a: sizes[a][1] / sizes[a][0]):  # the smallest first
+        order = sorted(range(len(at)), key=lambda a: sizes[a][1] / sizes[a][0])  # the smallest first
+        gathered = self._gathered_first(at, sizes, len(data.shape))
+        for axis in order if gathered is None else [gathered, *(a for a in order if a != gathered)]:
             x = self._along(x, axis, at[axis], *sizes[axis], data)
+            if axis == gathered and is_call_to(x, "take"):
+                x = call_operator("annotation.stop_fusion", x)
         return None if x is inputs[0] else x
+
+    def _gathered_first(self, at: Sequence[int], sizes: Sequence[tuple[int, int]], rank: int) -> int | None:
+        """The innermost axis if a row is gathered once and then repeated: nearest elements of an image that grows."""
+        *outer, (k, (extent, target)) = zip(at, sizes)
+        grows = math.prod(n / m for _, (m, n) in outer) > 1 and extent != target
+        return len(outer) if self.sampling().method == "nearest_neighbor" and k == rank - 1 and grows else None
 
     def _along(self, x: Expr, axis: int, k: int, extent: int, target: int, data: TensorType) -> Expr:
         """A tensor resampled along spatial axis `axis`, its axis `k`; itself where that changes nothing."""

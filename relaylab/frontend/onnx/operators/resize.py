@@ -13,9 +13,10 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir import AnyDim, Constant, Expr, is_call_to
 from relaylab.ir.dims import SymbolicDim
 from relaylab.op import image
+from relaylab.op.base import call_operator
 from relaylab.op.nn.resampling import chosen, weighted
 from relaylab.support.errors import RelayValueError
 
@@ -179,11 +180,16 @@ def resized(
     fill = how["extrapolation_value"]
     rest = how["cubic_alpha"], bool(how["cubic_exclude"]), bool(node.get("antialias", 0))
     outside = fill if mode == "tf_crop_and_resize" else None
-    for a in moving:
+    outer = [a for a in moving if a != rank - 1]
+    # nearest elements of an image that grows: a row is gathered once, and then repeated
+    gathered = method == "nearest_neighbor" and rank - 1 in moving and any(target[a] > shape[a] for a in outer)
+    for a in [rank - 1, *outer] if gathered else moving:
         node.bound(shape[a], target[a])
         first, last = (0.0, 1.0) if region is None else (region[a], region[rank + a])
         axis = ResampledAxis(shape[a], target[a], factors[a], first, last)
         x = along(g, x, a, *matrix(axis, method, mode, rounding, *rest, outside), fill)
+        if gathered and is_call_to(x, "take") and a == rank - 1:
+            x = call_operator("annotation.stop_fusion", x)
     return x
 
 
