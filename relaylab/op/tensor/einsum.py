@@ -1,7 +1,4 @@
-"""Contractions written as formulas: einsum; and stft, the short-time Fourier transform.
-
-Choices: docs/choices.md, Numbers.
-"""
+"""Contractions written as formulas: einsum; and stft, the short-time Fourier transform."""
 
 from __future__ import annotations
 
