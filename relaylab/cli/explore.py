@@ -54,7 +54,7 @@ def explore_command(args: argparse.Namespace) -> int:
             print(json_text(report | {"crash": exploration.crash.to_dict()}, indent=1))
         return stopped(exploration, args)
     report |= _compile_and_run(exploration, program, args, quiet)
-    say(_next(args.program, report.get("html"), native="latency_ms" in report), quiet=quiet)
+    say(_next(args.program, report.get("html"), timed="latency_ms" in report), quiet=quiet)
     if args.json:
         print(json_text(report, indent=1))
     return 0 if report["agrees"] else 1
@@ -64,7 +64,7 @@ def _writing(path: str, part: str) -> None:
     progress(f"writing {path}: {part} …")
 
 
-def _next(program: str, page: object, native: bool) -> str:
+def _next(program: str, page: object, timed: bool) -> str:
     """What to open, and what to ask next."""
     named = shlex.quote(program)
     opened = [f"Open {page} in a browser: every stage as a graph, its text, its code."] if page else []
@@ -73,7 +73,7 @@ def _next(program: str, page: object, native: bool) -> str:
         (f"relaylab asm {named}", "its kernels as loops, LLVM IR and assembly"),
         (f"relaylab profile {named}", "where the time goes"),
     )
-    asked = asked if native else asked[:1]  # the virtual machine has no listing of kernels
+    asked = asked if timed else asked[:2]  # how long it takes depends on sizes that nobody said
     width = max(len(command) for command, _ in asked)
     return "\n".join(["", *opened, "Next:", *(f"  {command:<{width}}  {words}" for command, words in asked)])
 
@@ -94,10 +94,10 @@ def _compile_and_run(
     from relaylab import study
 
     report: dict[str, object] = {}
-    if study.needs_vm(program.mod):
-        say("\nthe program has control flow or data types: it runs in the virtual machine", quiet=quiet)
+    progress("compiling …")
+    if study.needs_vm(exploration.history.source):
+        report |= _virtual_machine(exploration, program, args, quiet)
     else:
-        progress("compiling …")
         lib, seconds = study.timed(exploration.build)
         progress("")
         say(f"\ncompiled in {seconds:.2f} s: {study.describe(lib)}", quiet=quiet)
@@ -111,6 +111,32 @@ def _compile_and_run(
     progress("")
     say(f"{check} ({seconds:.2f} s)", quiet=quiet)
     return report | {"error": check.error, "agrees": check.agrees}
+
+
+def _virtual_machine(
+    exploration: Exploration, program: Program, args: argparse.Namespace, quiet: bool
+) -> dict[str, object]:
+    """A program for the virtual machine, compiled, and run where its inputs have sizes."""
+    from relaylab import relay, study
+    from relaylab.support.errors import RelayError
+    from relaylab.transform import PassContext
+
+    with PassContext(opt_level=exploration.opt_level):
+        exe, seconds = study.timed(lambda: relay.vm.compile(program.mod, "llvm", params=dict(program.params)))
+    machine = relay.vm.VirtualMachine(exe)
+    try:
+        values = study.arguments(exe)
+    except RelayError as error:
+        values, untimed = None, error.message
+    report: dict[str, object] = {"build_s": seconds}
+    if values is not None:
+        result = machine.benchmark(None, *values, number=1, repeat=max(3, args.repeat))
+        report["latency_ms"] = result.median * 1e3
+        untimed = f"one run takes {result.median * 1e3:.3f} ms (median of {len(result.results)})"
+    progress("")
+    say(f"\nit runs in the virtual machine, compiled in {seconds:.2f} s: {study.describe(exe)}", quiet=quiet)
+    say(untimed if values is not None else f"not timed: {untimed}", quiet=quiet)
+    return report
 
 
 COMMAND = Command(

@@ -21,6 +21,7 @@ from relaylab.study.record import Recording, compare_recordings, exceeded, recor
 from relaylab.study.rewriting import Rewrite, Rewrites, rewrites
 from relaylab.study.roofline import Roofline, roofline
 from relaylab.study.running import (
+    arguments,
     built,
     compiled,
     describe,
@@ -46,7 +47,8 @@ __all__ = [
     "Finding",
     "Interval", "LESSONS", "Lesson", "LiveText", "Pipeline", "Program", "Quantity", "Recording", "Roofline", "Row",
     "ScheduleMoment", "Suggestion", "Suggestions", "SweepCell", "SweepRow", "SweepTable", "TraceLine", "Trial",
-    "Tuning", "TuningGain", "WhyNot", "Worth", "Worths", "bisect", "bisect_history", "built", "cells", "check",
+    "Tuning", "TuningGain", "WhyNot", "Worth", "Worths", "arguments", "bisect", "bisect_history", "built",
+    "cells", "check",
     "compare", "compare_compilers", "comparison", "compiled",
     "compare_recordings", "control_flow", "crash_of", "describe", "difference", "errors", "exceeded", "explain",
     "explore", "interval", "is_compiled", "leaves", "listing", "llvm_steps", "load", "needs_vm",

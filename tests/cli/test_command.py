@@ -89,7 +89,8 @@ def test_explore_program_with_recursion(tmp_path: Path) -> None:
     (tmp_path / "fact.relay").write_text(LOOP)
     out = relaylab("explore", "fact.relay", "--no-files", cwd=tmp_path).stdout
     assert "virtual machine" in out and "agrees with the interpreter" in out
-    assert "relaylab why fact.relay" in out and "relaylab asm" not in out, "it has no kernels to list"
+    assert "relaylab why fact.relay" in out and "relaylab asm fact.relay" in out
+    assert "fused" in relaylab("asm", "fact.relay", cwd=tmp_path).stdout
 
 
 def test_explore_at_level_zero(program: Path) -> None:

@@ -85,7 +85,11 @@ def test_bisect_profile_asm_run(run, program):
 @pytest.mark.parametrize(
     "text, kernel, measured",
     [
-        ("def @main(%x: Tensor[(n, 3), float32]) { nn.softmax(%x) }", "nn_softmax", "leaves sizes of its input `x` open"),
+        (
+            "def @main(%x: Tensor[(n, 3), float32]) { nn.softmax(%x) }",
+            "nn_softmax",
+            "leaves sizes of its input `x` open",
+        ),
         ("def @main(%c: Tensor[(9), bool]) { argwhere(%c) }", "argwhere", "Duration (us)"),
         ("def @main(%c: bool, %x: float32) { if (%c) { tanh(%x) } else { exp(%x) } }", "tanh", "Duration (us)"),
     ],
@@ -94,6 +98,9 @@ def test_programs_of_the_virtual_machine_are_looked_at(run, tmp_path, text, kern
     path = tmp_path / "net.relay"
     path.write_text(text)
     assert kernel in run("asm", str(path))[1]
+    code, out, _ = run("explore", str(path), "--no-files")
+    assert code == 0 and "it runs in the virtual machine, compiled in" in out and "relaylab asm" in out
+    assert ("not timed: the input `x` has open sizes" if "leaves" in measured else "one run takes") in out
     for stage in ("relay", "loop", "why", "llvm", "flow", "asm"):
         assert run("asm", str(path), kernel, "--stage", stage)[1]
     assert measured in "".join(run("profile", str(path), "-n", "2")[1:])
