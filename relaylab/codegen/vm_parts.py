@@ -1,4 +1,7 @@
-"""What a program for the virtual machine was compiled to, looked at as one library: forms, networks, their kernels."""
+"""What a program for the virtual machine was compiled to, looked at as one library: forms, networks, their kernels.
+
+Choices: docs/choices.md, The explorer.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Sizes as text writes them: `n`, `2 * n + 1`, `floordiv(n, 4)`, `max(n - 3, 0)`.
 
 `//` begins a comment, so that a division has a word of its own, as in TVM.
+Choices: docs/choices.md, The language.
 """
 
 from __future__ import annotations

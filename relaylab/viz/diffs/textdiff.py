@@ -3,6 +3,8 @@
 Temporaries (`%12`) are numbered by the printer: one more line in front renames all the rest. So lines are
 aligned with the numbers blanked out, the aligned lines tell which number is which, and the right side is
 printed with the left side's names; what still differs has changed.
+
+Choices: docs/choices.md, The explorer.
 """
 
 from __future__ import annotations
