@@ -86,6 +86,10 @@ def test_expressions_are_read(dims: str, expected: object) -> None:
         ("(" * 200 + "n", "levels deep"),
         (" * ".join(f"(a{k} + 1)" for k in range(12)), "so many terms"),
         ("n m", "expected `,` or"),
+        ("99999999999 * 99999999999", "too large"),
+        (" * ".join(["99999999999"] * 400) + " * n", "too large"),
+        ("n * 99999999999 * 99999999999", "too large"),
+        (" * ".join(["n"] * 100000), "too large"),
     ],
 )
 def test_what_is_no_size_is_refused_where_it_stands(dims: str, why: str) -> None:

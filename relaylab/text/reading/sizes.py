@@ -6,13 +6,14 @@ import operator
 from collections.abc import Callable
 from typing import cast
 
-from relaylab.ir.dims import Dim, SizeVar, SymbolicDim, dim, larger
+from relaylab.ir.dims import MOST_TERMS, Dim, SizeVar, SymbolicDim, dim, larger
 from relaylab.support.errors import RelayError
 from relaylab.text.reading.size_names import DIVISIONS, LARGER
 from relaylab.text.reading.state import State
 from relaylab.text.scalars import BadNumber, parse_number, special_number
 
 Size = int | SymbolicDim
+MOST = 1 << 63
 CALLS: dict[str, Callable[[Size, Size], Dim | int]] = {
     **dict(zip(DIVISIONS, (operator.floordiv, operator.mod))),
     LARGER: larger,
@@ -52,15 +53,23 @@ def _sum(p: State, depth: int) -> Size:
     while p.kinds[p.i] in ("+", "-"):
         added = p.accept("+") or not p.accept("-")
         term = _product(p, depth)
-        total = cast(Size, total + term if added else total - term)
+        total = _bounded(p, cast(Size, total + term if added else total - term))
     return total
 
 
 def _product(p: State, depth: int) -> Size:
     found = _atom(p, depth)
     while p.accept("*"):
-        found = cast(Size, found * _atom(p, depth))
+        found = _bounded(p, cast(Size, found * _atom(p, depth)))
     return found
+
+
+def _bounded(p: State, value: Size) -> Size:
+    """The value of what was just read, if its numbers are those of extents and its products are not long."""
+    terms = {(): value} if isinstance(value, int) else value.terms
+    if any(abs(factor) >= MOST or len(product) > MOST_TERMS for product, factor in terms.items()):
+        raise p.stop("parse.bad-dimension", "a size is too large", p.i - 1, "extents are whole numbers of 64 bits")
+    return value
 
 
 def _atom(p: State, depth: int) -> Size:

@@ -19,20 +19,26 @@ WORDS = """let fn def if else type match match? extern free_var ref ref_read ref
 inff nanf -nanf 0 1 -1 3i64 1f 1e300f64 1e-320f64 99999999999 9223372036854775808 0x1 1. .5 ? * + - / == %x %0 %1 @main
 @f x nn.relu add nn.conv2d Tensor[(2),int32] Tensor[(?),float32] int32 float31 (int32,) fn(int32)->int32 List Cons
 axis=0 a_min=nanf meta[relay.Constant][0] #[metadata] #[version="0.0.5"] /* */ // \\ é “ ( ) [ ] { } < > , ; : = ==
-=> -> . .0 .1""".split()
+=> -> . .0 .1 Tensor[(n),float32]
+Tensor[(2*n+m,floordiv(n,2)),float32] floordiv( floormod( n newshape=[2*n,-1]""".split()
 NUMBER = re.compile(r"-?\d[\w.]*|True|False|float32|int32|%\w+")
 NUMBERS = (
     "0 1 2 3i64 -1 1f 0.5f -0f 1e-30f 1e38f 1e300f64 1e-320f64 inff nanf 0.1f16 True False int64 float16 %x %0".split()
 )
 HEAD = '#[version = "0.0.5"]\n'
 ONE = HEAD + "def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n  nn.relu(%x)\n}\n"
+SIZED = HEAD + """def @main(%x: Tensor[(n, 2 * n + m), float32], %y: Tensor[(m, floordiv(n + 1, 2)), float32]) {
+  (reshape(%x, newshape=[2 * n, -1]), zeros(shape=[n, m - 1], dtype="float32"), %y)
+}
+"""
 POLY = HEAD + "def @main() { let %f = fn[T](%q: T) -> T { %q }; (%f(1), %f(True)) }\n"
 
 
 NESTS = [
     ("(", "1", ")"), ("[", "1", "]"), ("{", "1", "}"), ("(", "1", ",)"), ("negative(", "1", ")"), ("-", "1", ""),
     ("if (True) {", "1", "} else {1}"), ("fn() {", "1", "}"), ("let %a = ", "1", "; 1"), ("ref(", "1", ")"),
-    ("fn(", "int32", ")->int32"), ("Tensor[(", "1", "),int32]"), ("/*", "", "*/"), ("1 + (", "2", ")"),
+    ("fn(", "int32", ")->int32"), ("Tensor[(", "1", "),int32]"), ("floordiv(", "n", ", 2)"),
+    ("/*", "", "*/"), ("1 + (", "2", ")"),
     ("{a=", "1", "}"), ("match (1) { _ => ", "1", "}"),
 ]  # fmt: skip
 
@@ -42,7 +48,7 @@ def texts() -> list[str]:
     """Valid texts, short ones first."""
     golden = Path(__file__).resolve().parents[2].joinpath("golden", "text").glob("*.relay")
     short = [text for path in sorted(golden) if len(text := path.read_text(encoding="utf-8")) < 6000]
-    return sorted([ONE, POLY, *short, *(module(seed) for seed in range(40))], key=len)
+    return sorted([ONE, POLY, SIZED, *short, *(module(seed) for seed in range(40))], key=len)
 
 
 def nested(draw: Choices) -> str:
