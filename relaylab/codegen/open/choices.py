@@ -2,8 +2,6 @@
 
 What is computed for certain, whichever branch is taken, stays outside, so that both branches read it. A choice or loop
 is then a step between parts, as what data decides is (`cut.py`).
-
-Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

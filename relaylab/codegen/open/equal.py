@@ -2,8 +2,6 @@
 
 A sum of `n` and `m` has a size that no type tells: either may be 1. Almost always both are equal, so the program is
 compiled for numbers of which that is true, and others are refused (`types.py`).
-
-Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

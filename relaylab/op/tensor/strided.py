@@ -175,7 +175,8 @@ def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
         first, behind = start or 0, FAR if stop is None else stop
         if first >= 0 and (behind < 0 or behind >= FAR):
             return derive(lambda size: (size + (behind if behind < 0 else 0) - first + step - 1) // step, n)
-        found: Any = _place(n, behind) - _place(n, first)
+        low: Any = _place(n, first)
+        found: Any = _place(n, behind) - low
         if (first < 0) == (behind < 0) or behind >= FAR:
             found = found if behind > first else 0  # one after the other, wherever the axis ends
         else:
@@ -185,7 +186,7 @@ def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
         return AnyDim()
 
 
-def _place(n: SymbolicDim, at: int) -> Any:
+def _place(n: SymbolicDim, at: int) -> Dim | int:
     """Where a position lies, or the end of an axis before it."""
     if at >= FAR:
         return n
