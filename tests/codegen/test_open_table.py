@@ -22,7 +22,7 @@ OPEN = (
     "concatenate einsum gather gather_nd image.crop_and_resize image.grid_sample meshgrid nn.batch_norm "
     "nn.batch_to_space_nd nn.bias_add nn.dense nn.depth_to_space nn.group_norm nn.instance_norm "
     "nn.l2_normalize nn.layer_norm nn.log_softmax nn.matmul nn.prelu nn.softmax nn.space_to_batch_nd "
-    "nn.space_to_depth one_hot repeat reverse reverse_sequence searchsorted sequence_mask slice_like "
+    "nn.space_to_depth one_hot repeat reverse reverse_sequence sequence_mask slice_like "
     "sliding_window split squeeze stack stft take tile transpose trilu where cumsum topk sort"
 ).split()
 Group = list[tuple[tuple[int, ...], int]]

@@ -170,8 +170,9 @@ def _collapsed(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     return ((x, n) for x, n in zip(reversed(ins[0]), reversed(out)) if n != 1)
 
 
-def _rows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
-    return zip(ins[0][:-1], ins[1]) if len(ins[0]) > 1 else ()
+def _rows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
+    """Steps of a search are written out for the extent of what is sorted."""
+    return None if any(isinstance(d, SymbolicDim) for d in ins[0]) else zip(ins[0][:-1], ins[1])
 
 
 def _any(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
