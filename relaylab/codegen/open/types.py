@@ -73,8 +73,8 @@ class _Asked:
     def refusal(self, known: Mapping[SizeVar, int]) -> str:
         """The same, asked anew. A size below 0 is that of a slice which has nothing."""
         types, out = [numbered(t, known) for t in self.types], numbered(self.out, known)
-        record = cast(Operator, with_known_sizes(self.record, known))
         try:
+            record = cast(Operator, with_known_sizes(self.record, known))
             given = record.relation(KnownSizes(), *types)
             refused = record.refusal(types, [None] * len(types))
         except RelayError as error:

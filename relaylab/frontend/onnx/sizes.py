@@ -86,15 +86,31 @@ def _cast(node: OnnxNode, x: Values) -> Values | None:
     return x if node.need("to") in INTEGERS else None
 
 
+def grows(a: Size) -> bool:
+    """Whether a number is not negative, but for small sizes. Raises `UndecidedSize` where they do not tell."""
+    largest: Any = a - min(a.terms.get((), 0), 0) if isinstance(a, SymbolicDim) else a
+    return largest >= 0
+
+
 def _divided(a: Size, b: Size) -> Size | AnyDim:
-    """Rounded towards zero, as integers are divided: down, where nothing is negative."""
-    if not (a >= 0 and b > 0):
+    """Rounded down, as integers are where nothing is negative.
+
+    What is negative for small sizes only, as `(n - 5) // 2`, how many windows fit, torch writes so and rounds down.
+    """
+    if not (grows(a) and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
 
 
-def _remainder(node: OnnxNode, x: Values, y: Values) -> Values:
-    return np.asarray(np.frompyfunc(lambda a, b: a - b * _divided(a, b), 2, 1)(x, y), object)
+def _modulo(a: Any, b: Any) -> Any:
+    """Of the divisor's sign, so the quotient is rounded down."""
+    if not b > 0:
+        raise UndecidedSize("a remainder of no positive size", code="type.symbolic")
+    return a - b * (a // b)
+
+
+def _remainder(node: OnnxNode, x: Values, y: Values) -> Values | None:
+    return None if node.get("fmod", 0) else np.asarray(np.frompyfunc(_modulo, 2, 1)(x, y), object)
 
 
 def _equal(a: Size, b: Size) -> bool:

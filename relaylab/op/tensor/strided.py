@@ -112,7 +112,7 @@ class strided_slice(Injective):
             behind = -first if first < 0 else extent - first if isinstance(extent, int) else many
             before = isinstance(extent, int) and -first > extent
             if before or (isinstance(many, int) and isinstance(behind, int) and not 0 <= many <= behind):
-                s.fail(f"{type_text(t)} has not {many} elements from {first} on along axis {axis}")
+                s.fail(f"there are not {many} elements from {first} on along axis {axis} of {type_text(t)}")
             shape[axis] = many
         return shape
 

@@ -11,11 +11,11 @@ from functools import reduce
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, of_count
+from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.contract import product
-from relaylab.frontend.onnx.operators.indexing import extent_of
+from relaylab.frontend.onnx.operators.indexing import extent_of, places_along
 from relaylab.frontend.onnx.operators.quantized import integer_product
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.ir import Constant, Expr, const
@@ -45,15 +45,6 @@ def _attend(g: Graph, q: Expr, k: Expr, v: Expr, scale: float, masks: Iterable[E
     return _joined(g, product(g, nn.softmax(reduce(op.add, masks, scores), axis=-1), v))
 
 
-def counted(g: Graph, x: Expr, axis: int) -> Expr:
-    """0, 1, 2, … along an axis of a tensor."""
-    extent = g.named(x)[axis]
-    if isinstance(extent, int):
-        return Constant(np.arange(extent))
-    numbers = op.arange(const(0, "int64"), _extent(g, x, axis), const(1, "int64"), dtype="int64")
-    return of_count(numbers, extent)
-
-
 def _extent(g: Graph, x: Expr, axis: int) -> Expr:
     """The extent of an axis, as a number or by the tensor."""
     extent = extent_of(g, x, axis)
@@ -76,7 +67,7 @@ def _key_mask(g: Graph, node: OnnxNode, mask: Expr, q: Expr, k: Expr, fill: floa
     if shape in ((batch,), (2 * batch,)):
         end, *begin = [whole] if shape == (batch,) else op.split(whole, 2, 0)
         end, *begin = (op.reshape(p, (batch, 1, 1, 1)) for p in (end, *begin))
-        at = op.expand_dims(counted(g, k, 2), 0, 3)
+        at = op.expand_dims(places_along(g, k, 2), 0, 3)
         keeps = op.less(at, end)
         keeps = op.logical_and(keeps, op.greater_equal(at, begin[0])) if begin else keeps
     elif shape in ((batch, total), (batch, length, total)):
@@ -91,8 +82,8 @@ def _ahead(g: Graph, q: Expr, k: Expr) -> Expr:
     length, total = g.named(q)[2], g.named(k)[2]
     if isinstance(length, int) and isinstance(total, int):
         return g.const(np.triu(np.full((length, total), _least(g, q)), total - length + 1), q)
-    last = op.add(counted(g, q, 2), op.subtract(_extent(g, k, 2), _extent(g, q, 2)))
-    return _filled(g, op.less_equal(counted(g, k, 2), op.expand_dims(last, 1)), q, _least(g, q))
+    last = op.add(places_along(g, q, 2), op.subtract(_extent(g, k, 2), _extent(g, q, 2)))
+    return _filled(g, op.less_equal(places_along(g, k, 2), op.expand_dims(last, 1)), q, _least(g, q))
 
 
 def _self_attention(
@@ -174,7 +165,7 @@ def rotary_embedding(g: Graph, node: OnnxNode, x: Expr, places: Expr, cosines: E
     if node.get("scale", 1.0) != 1:
         raise node.error("a scale is not imported", code="import.attribute")
     if g.rank(places) < 2 or g.dims(places) == (1, 1):  # one number: where the sequences begin
-        places = op.add(op.reshape(same(g, places, "int64"), (1, 1)), op.expand_dims(counted(g, wide, 2), 0))
+        places = op.add(op.reshape(same(g, places, "int64"), (1, 1)), op.expand_dims(places_along(g, wide, 2), 0))
     turns = op.take(cosines, places, axis=0), op.take(sines, places, axis=0)
     out = turned(g, wide, *turns, bool(node.get("interleaved", 0)))
     return _joined(g, out) if joined else out
@@ -208,7 +199,7 @@ def group_query_attention(
     heads, shared = node.need("num_heads"), node.need("kv_num_heads")
     _check_group(node, heads, shared)
     q, k, v = (_heads(g, p, n) for p, n in zip(_unpacked(g, node, query, key, value), (heads, shared, shared)))
-    batch, size, steps = g.named(q)[0], g.extents(q, 3)[0], counted(g, q, 2)
+    batch, size, steps = g.named(q)[0], g.extents(q, 3)[0], places_along(g, q, 2)
     last = op.reshape(same(g, ends, "int64"), (batch, 1, 1, 1))
     begin, numbers = _begun(g, q, last, past_key, count)
     interleaved = bool(node.get("rotary_interleaved", 0))

@@ -13,6 +13,7 @@ from relaylab.frontend.graph import Graph, is_open, of_count
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import cast_to
+from relaylab.frontend.onnx.sizes import grows
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, const
 from relaylab.ir.dims import UndecidedSize
@@ -75,12 +76,12 @@ def arange(g: Graph, node: OnnxNode, start: Expr, limit: Expr, delta: Expr) -> E
 
 
 def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | None) -> int | AnyDim | None:
-    """How many numbers there are in steps of 1, as an expression of sizes; None if it is none, or may be negative."""
+    """How many numbers there are in steps of 1, as an expression of sizes, below 0 for none; None if it is none."""
     if start is None or limit is None or delta != [1]:
         return None
     count = limit[0] - start[0]
     try:
-        return count if count >= 0 else None
+        return count if grows(count) else None
     except UndecidedSize:
         return None
 

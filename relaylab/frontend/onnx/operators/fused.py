@@ -6,9 +6,9 @@ from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.activation import fast_gelu, gelu
-from relaylab.frontend.onnx.operators.attention import counted
 from relaylab.frontend.onnx.operators.contract import gemm, product
 from relaylab.frontend.onnx.operators.conv import conv
+from relaylab.frontend.onnx.operators.indexing import places_along
 from relaylab.frontend.onnx.operators.norm import by_size
 from relaylab.frontend.onnx.operators.recurrent import function_of
 from relaylab.frontend.onnx.table import CONTRIB, converts
@@ -62,7 +62,7 @@ def embed_layer_norm(
     if places is None and isinstance(length, int):
         at = op.strided_slice(position, [0], [length], [1], axes=[0])
     else:
-        at = op.take(position, counted(g, words, 1) if places is None else places, axis=0)
+        at = op.take(position, places_along(g, words, 1) if places is None else places, axis=0)
     total = op.add(total, at)
     if segments is not None and segment is not None:
         total = op.add(total, op.take(segment, segments, axis=0))

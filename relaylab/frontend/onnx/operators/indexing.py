@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.graph import Graph, is_open, of_count
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts
@@ -29,6 +29,15 @@ def extent_of(g: Graph, x: Expr, axis: int) -> Expr | int:
     """The extent of an axis: a number, or an expression if it is not known."""
     dim = g.dims(x)[axis]
     return op.take(op.shape_of(x, "int64"), g.const(axis, "int64")) if is_open(dim) else int(dim)
+
+
+def places_along(g: Graph, x: Expr, axis: int) -> Expr:
+    """0, 1, 2, … along an axis of a tensor."""
+    extent = g.named(x)[axis]
+    if isinstance(extent, int):
+        return Constant(np.arange(extent))
+    numbers = op.arange(g.const(0, "int64"), extent_of(g, x, axis), g.const(1, "int64"), dtype="int64")
+    return of_count(numbers, extent)
 
 
 @converts("Gather")
@@ -103,10 +112,19 @@ def scatter_elements(g: Graph, node: OnnxNode, x: Expr, indices: Expr, updates: 
     places = counted(g, indices, extent_of(g, x, axis))
     if mode == "update":
         return op.scatter(x, places, updates, axis)
-    shape = g.shape(indices)
-    grid: list[Expr] = [Constant(a.astype("int64")) for a in np.indices(shape)]
-    grid[axis] = same(g, places, "int64")
+    places = same(g, places, "int64")
+    if g.is_static(indices):
+        grid: list[Expr] = [Constant(a.astype("int64")) for a in np.indices(g.shape(indices))]
+    else:
+        grid = [_along(g, indices, a) for a in range(g.rank(indices))]
+    grid[axis] = places
     return op.scatter_nd(x, op.stack(grid, 0), updates, mode)
+
+
+def _along(g: Graph, x: Expr, axis: int) -> Expr:
+    """Where along an axis each element of a tensor of open sizes is."""
+    dims = g.named(x)
+    return op.broadcast_to(op.expand_dims(places_along(g, x, axis), 1, len(dims) - axis - 1), dims)
 
 
 REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import FARTHEST, Graph, is_open
+from relaylab.frontend.graph import FARTHEST, Graph, elements, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts
@@ -147,6 +147,9 @@ def _pieces_by_values(g: Graph, node: OnnxNode, x: Expr, sizes: Expr) -> list[Ex
     axis, count = g.axis(node.get("axis", 0), g.rank(x)), len(node.outputs)
     if g.dims(sizes) != (count,):
         g.ints(sizes, "split")  # refuses what is not known
+    begins = _begins(g.sizes(sizes), g.dims(x)[axis])
+    if begins is not None:
+        return [elements(x, {axis: b}, {axis: n}) for b, n in zip(begins, g.sizes(sizes) or ())]
     sizes = op.maximum(same(g, sizes, "int64"), const(0, "int64"))
     begins = op.cumsum(sizes, 0, exclusive=True)
     ends = op.concatenate([op.strided_slice(begins, [1], [count], [1]), g.const([FARTHEST], "int64")], 0)
@@ -158,6 +161,17 @@ def _pieces_by_values(g: Graph, node: OnnxNode, x: Expr, sizes: Expr) -> list[Ex
         piece = op.strided_slice(x, at(begins, k), at(ends, k), one, axes=[axis])
         found.append(op.reshape(piece, whole, allowzero=True))
     return found
+
+
+def _begins(sizes: list[Any] | None, extent: Any) -> list[int] | None:
+    """Where pieces of an open extent begin, counted from an end of it; None if sizes do not tell."""
+    if sizes is None or sum(sizes) != extent:
+        return None
+    found = []
+    for k in range(len(sizes)):
+        before, behind = sum(sizes[:k]), sum(sizes[k:])
+        found.append(before if isinstance(before, int) else -behind if isinstance(behind, int) and behind else None)
+    return None if None in found else found
 
 
 def _open_pieces(g: Graph, node: OnnxNode, x: Expr, axis: int, sizes: list[Any] | None) -> TupleWrapper | Expr:

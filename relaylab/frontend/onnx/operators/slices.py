@@ -68,7 +68,7 @@ def _from_end(limit: Any, extent: Any) -> Any:
         return limit
 
 
-def _extent(extent: Any, first: Any, last: Any, step: int, table: bool) -> Any:
+def _extent(extent: Any, first: Any, last: Any, step: int, table: bool = False) -> Any:
     """How many elements a slice has; `Any` where the sizes do not tell. A table is as long as what is read of it."""
     if any(type(v) is AnyDim for v in (extent, first, last)) or step != 1:
         return AnyDim()
@@ -102,8 +102,11 @@ def cut(
     limits = [_limits(g.dims(x)[a], int(s), int(e), int(d)) for a, s, e, d in zip(axes, starts, ends, steps)]
     if not limits:
         return x
-    if len(axes) == 1 and is_open(g.dims(x)[axes[0]]) and (*limits[0], steps[0]) in ((0, 1, 1), (-1, FARTHEST, 1)):
-        return elements(x, {axes[0]: limits[0][0]}, {axes[0]: 1})  # it is there, as in every tensor that is sliced so
+    one = [d == 1 and pair in ((0, 1), (-1, FARTHEST)) for d, pair in zip(steps, limits)]
+    if any(n and is_open(g.dims(x)[a]) for a, n in zip(axes, one)):
+        counts = [1 if n else _extent(g.dims(x)[a], *pair, d) for n, a, pair, d in zip(one, axes, limits, steps)]
+        if not any(type(n) is AnyDim for n in counts):  # one element is there, as in every tensor that is sliced so
+            return elements(x, {a: b for a, (b, _) in zip(axes, limits)}, dict(zip(axes, counts)))
     return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))
 
 

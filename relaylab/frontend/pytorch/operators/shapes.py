@@ -92,6 +92,10 @@ def cut(
         return x
     if step == 1 and count is not None and (isinstance(extent, SymbolicDim) or isinstance(last, Expr)):
         if isinstance(first, int):
+            if isinstance(last, int):
+                plain = op.strided_slice(x, [first], [min(last, FARTHEST)], [1], axes=[axis])
+                if g.dims(plain)[axis] == count and type(g.dims(plain)[axis]) is not AnyDim:
+                    return plain
             return elements(x, {axis: first}, {axis: count})
         if g.known_dim(first) is not None and (isinstance(last, Expr) or last >= 0):
             begin, stop = g.to(first, "int64"), g.to(g.size(x, axis) if last == FARTHEST else last, "int64")
