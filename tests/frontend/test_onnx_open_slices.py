@@ -32,6 +32,7 @@ CASES = {
         SIZE, n("Slice", "x zero one one", "a"), n("Concat", "a x", "b", axis=1), n("Add", "n one", "m"),
         n("Slice", "b one m one", "c"), n("Slice", "b zero n one", "d"), n("Sub", "c d", "y"),
     ],
+    "another order": [n("Einsum", "x", "y", equation="abc->cab")],
     "the last": [n("Slice", "x last far one", "y")],
     "windows": [
         SIZE, n("Add", "n minus", "m"), n("Div", "m two", "k"), n("Add", "k four", "c"), n("Squeeze", "c", "s"),

@@ -147,6 +147,9 @@ def gemm(g: Graph, node: OnnxNode, a: Expr, b: Expr, c: Expr | None = None) -> E
 def einsum(g: Graph, node: OnnxNode, *ins: Expr) -> Expr:
     equation = node.need("equation").replace(" ", "")
     rows, _, columns = equation.partition("->")[0].partition(",")
+    target = equation.partition("->")[2]
+    if len(ins) == 1 and rows.isalpha() and len({*rows}) == len(rows) == g.rank(ins[0]) and sorted(rows) == sorted(target):
+        return op.transpose(ins[0], [rows.index(letter) for letter in target])
     plain = len(columns) == len(ins) == 2 and len({*rows, *columns}) == len(rows) + 1 and "." not in rows
     if plain and equation.endswith(f"{columns[0]},{columns}->{rows[:-1]}{columns[1]}"):
         return product(g, *ins)
