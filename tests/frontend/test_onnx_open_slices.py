@@ -88,3 +88,27 @@ def test_a_table_that_is_too_short_is_refused() -> None:
     vm.invoke("main", np.zeros((1, 16, 3), "float32"))
     with pytest.raises(RelayError, match="there are not"):
         vm.invoke("main", np.zeros((1, 17, 3), "float32"))
+
+
+def test_what_data_leaves_unknown_is_flattened_and_grows() -> None:
+    """Regions that a detector keeps, of an image that it cuts: no extent is known when the model is read."""
+    nodes = [
+        n("Compress", "x rows", "kept", axis=0), n("Compress", "kept columns", "cut", axis=3), n("Relu", "cut", "r"),
+        n("Flatten", "r", "flat", axis=3),
+        helper.make_node("Resize", ["r", "", "scales"], ["y"], mode="nearest", nearest_mode="floor",
+                         coordinate_transformation_mode="asymmetric"),
+    ]  # fmt: skip
+    inputs = [helper.make_tensor_value_info("x", 1, ["b", 2, 3, "n"])]
+    inputs += [helper.make_tensor_value_info(k, 9, [d]) for k, d in (("rows", "b"), ("columns", "n"))]
+    given = [onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], "float32"), "scales")]
+    outputs = [helper.make_empty_tensor_value_info(k) for k in ("flat", "y")]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, given)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    mod, params = relay.frontend.from_onnx(model)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    for b, width in ((3, 4), (2, 5)):
+        x = RNG.standard_normal((b, 2, 3, width)).astype("float32")
+        rows, columns = np.arange(b) != 1, np.arange(width) % 2 == 0
+        got = vm.invoke("main", x, rows, columns)
+        for g, w in zip(got, reference.ReferenceEvaluator(model).run(None, {"x": x, "rows": rows, "columns": columns})):
+            np.testing.assert_array_equal(g.numpy(), w)

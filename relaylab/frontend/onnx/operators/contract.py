@@ -146,10 +146,10 @@ def gemm(g: Graph, node: OnnxNode, a: Expr, b: Expr, c: Expr | None = None) -> E
 @converts("Einsum", since=12)
 def einsum(g: Graph, node: OnnxNode, *ins: Expr) -> Expr:
     equation = node.need("equation").replace(" ", "")
-    rows, _, columns = equation.partition("->")[0].partition(",")
-    target = equation.partition("->")[2]
-    if len(ins) == 1 and rows.isalpha() and len({*rows}) == len(rows) == g.rank(ins[0]) and sorted(rows) == sorted(target):
-        return op.transpose(ins[0], [rows.index(letter) for letter in target])
+    terms, _, target = equation.partition("->")
+    rows, _, columns = terms.partition(",")
+    if terms.isalpha() and sorted({*terms}) == sorted(terms) == sorted(target) and len(terms) == g.rank(ins[0]):
+        return op.transpose(ins[0], [terms.index(letter) for letter in target])
     plain = len(columns) == len(ins) == 2 and len({*rows, *columns}) == len(rows) + 1 and "." not in rows
     if plain and equation.endswith(f"{columns[0]},{columns}->{rows[:-1]}{columns[1]}"):
         return product(g, *ins)

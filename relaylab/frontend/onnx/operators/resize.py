@@ -66,7 +66,13 @@ def resize(
     region = _region(g, roi, axes, g.rank(x)) if mode == "tf_crop_and_resize" else None
     if scales is not None and sizes is None:
         _policy(node)  # means nothing then, and may be written
-        factors, target = _by_scales(g, node, x, g.known(scales, "scales").tolist(), axes)
+        given = g.known(scales, "scales").tolist()
+        if len(given) == len(axes) and any(type(g.dims(x)[a]) is AnyDim and f > 1 for a, f in zip(axes, given)):
+            if all(f == int(f) for f in given):
+                own = op.take(op.shape_of(x, "int64"), g.const(axes, "int64"), axis=0)
+                grown = op.multiply(own, g.const([int(f) for f in given], "int64"))
+                return _to_values(g, node, x, grown, axes, method, mode, rounding)
+        factors, target = _by_scales(g, node, x, given, axes)
     elif sizes is None or scales is not None:
         raise _unclear(node)
     elif (wanted := g.sizes(sizes)) is not None:

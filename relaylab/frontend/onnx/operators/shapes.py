@@ -71,7 +71,9 @@ def flatten(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     parts = dims[:axis], dims[axis:]
     unknown = [any(type(d) is AnyDim for d in part) for part in parts]
     if all(unknown):
-        raise node.error(f"{g.tensor(x)} has unknown dimensions on both sides of axis {axis}", code="import.dynamic")
+        own = op.shape_of(x, "int64")
+        ends = [op.strided_slice(own, [b], [e], [1]) for b, e in ((0, axis), (axis, len(dims)))]
+        return op.reshape(x, op.concatenate([op.prod(end, axis=[0], keepdims=True) for end in ends], 0), allowzero=True)
     return op.reshape(x, [-1 if u else math.prod(part) for u, part in zip(unknown, parts)], allowzero=True)
 
 
