@@ -226,7 +226,7 @@ def rounded_up(
     return tuple(out)
 
 
-def of_count(numbers: Expr, count: Any) -> Expr:
+def of_count(numbers: Expr, count: object) -> Expr:
     """A call of `arange` that says in its attributes how many numbers there are; any other expression as it is."""
     if not is_call_to(numbers, "arange"):
         return numbers

@@ -48,6 +48,8 @@ CASES: dict[str, Callable] = {
     "a table": lambda s, x: x + s.table[:, : x.shape[1]],
     "a table from a size on": lambda s, x: x[:, 2:] + s.table[:, x.shape[1] - 4 : 2 * x.shape[1] - 6],
     "the first and the last": lambda s, x: x[:, :1] + x[:, -1:],
+    "one of them": lambda s, x: x[:, 1] * x[:, -2],
+    "two parts": lambda s, x: torch.split(torch.cat([s.table[:, :2], x], 1), [2, x.shape[1]], 1)[1] * 2,
     "all but one": lambda s, x: x[:, 1:] * x[:, :-1],
     "added at places": summed,
     "a range of a quotient": lambda s, x: torch.arange((x.shape[1] + 3) // 4)[None] + x.sum(),

@@ -102,11 +102,12 @@ def _divided(a: Size, b: Size) -> Size | AnyDim:
     return a // b
 
 
-def _modulo(a: Any, b: Any) -> Any:
+def _modulo(a: Size, b: Size) -> object:
     """Of the divisor's sign, so the quotient is rounded down."""
     if not b > 0:
         raise UndecidedSize("a remainder of no positive size", code="type.symbolic")
-    return a - b * (a // b)
+    whole: Any = a // b
+    return a - b * whole
 
 
 def _remainder(node: OnnxNode, x: Values, y: Values) -> Values | None:

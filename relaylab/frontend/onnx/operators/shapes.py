@@ -165,7 +165,7 @@ def _pieces_by_values(g: Graph, node: OnnxNode, x: Expr, sizes: Expr) -> list[Ex
     return found
 
 
-def _begins(sizes: list[Any] | None, extent: Any) -> list[int] | None:
+def _begins(sizes: list[Any] | None, extent: object) -> list[int] | None:
     """Where pieces of an open extent begin, counted from an end of it; None if sizes do not tell."""
     if sizes is None or sum(sizes) != extent:
         return None

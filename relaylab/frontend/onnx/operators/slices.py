@@ -39,7 +39,7 @@ def slice_inputs(
     first, last = (_told(g.sizes(v), dims) for v in (starts, ends))
     if all(type(v) is int for v in (*first, *last)):
         return cut(g, node, x, first, last, along, by)
-    known = [_extent(*limits, isinstance(x, Constant)) for limits in zip(dims, first, last, by)]
+    known = [_extent(limits, isinstance(x, Constant)) for limits in zip(dims, first, last, by)]
     if not any(type(n) is AnyDim for n in (*known, *first)):
         if all(type(v) is int for v in first):
             return elements(x, dict(zip(along, first)), dict(zip(along, known)))
@@ -56,7 +56,7 @@ def _told(limits: Sequence[Any] | None, dims: Sequence[Any]) -> list[Any]:
     return [AnyDim()] * len(dims) if limits is None else [_from_end(v, d) for v, d in zip(limits, dims)]
 
 
-def _from_end(limit: Any, extent: Any) -> Any:
+def _from_end(limit: object, extent: object) -> object:
     if not isinstance(limit, SymbolicDim) or not isinstance(extent, SymbolicDim):
         return limit
     try:
@@ -68,8 +68,12 @@ def _from_end(limit: Any, extent: Any) -> Any:
         return limit
 
 
-def _extent(extent: Any, first: Any, last: Any, step: int, table: bool = False) -> Any:
-    """How many elements a slice has; `Any` where the sizes do not tell. A table is as long as what is read of it."""
+def _extent(limits: Sequence[Any], table: bool = False) -> object:
+    """How many elements a slice has; `Any` where the sizes do not tell. A table is as long as what is read of it.
+
+    `limits` are the extent of the axis, begin, end and step.
+    """
+    extent, first, last, step = limits
     if any(type(v) is AnyDim for v in (extent, first, last)) or step != 1:
         return AnyDim()
     try:
@@ -104,7 +108,7 @@ def cut(
         return x
     one = [d == 1 and pair in ((0, 1), (-1, FARTHEST)) for d, pair in zip(steps, limits)]
     if any(n and is_open(g.dims(x)[a]) for a, n in zip(axes, one)):
-        counts = [1 if n else _extent(g.dims(x)[a], *pair, d) for n, a, pair, d in zip(one, axes, limits, steps)]
+        counts = [1 if n else _extent((g.dims(x)[a], *pair, d)) for n, a, pair, d in zip(one, axes, limits, steps)]
         if not any(type(n) is AnyDim for n in counts):  # one element is there, as in every tensor that is sliced so
             return elements(x, {a: b for a, (b, _) in zip(axes, limits)}, dict(zip(axes, counts)))
     return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,8 @@ def select(g: TorchGraph, node: AtenNode, x: Expr, dim: int, index: Operand) -> 
         return op.take(x, index, axis=axis)
     extent = g.dims(x)[axis]
     at = int(index) if isinstance(extent, AnyDim) else int(index) % extent
+    if isinstance(extent, SymbolicDim):
+        return op.squeeze(elements(x, {axis: at}, {axis: 1}), axis=[axis])
     last = FARTHEST if at == -1 else at + 1
     return op.squeeze(op.strided_slice(x, [at], [last], [1], axes=[axis]), axis=[axis])
 
@@ -129,6 +131,10 @@ def split_with_sizes(g: TorchGraph, node: AtenNode, x: Expr, sizes: Sequence[int
     if len(sizes) == 1:
         return [x]
     if not all(isinstance(n, int) for n in sizes):
+        axis, known = g.axis(dim, g.rank(x)), [n for n in map(g.known_dim, sizes) if n is not None]
+        begins = [n for n in accumulate([0, *known[:-1]]) if isinstance(n, int)]
+        if len(begins) == len(known) == len(sizes):
+            return [elements(x, {axis: b}, {axis: n}) for b, n in zip(begins, known)]
         ends = list[Expr]([g.const(0, "int64")])
         for n in sizes:
             ends.append(op.add(ends[-1], g.to(n, "int64")))
