@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any
 
-from relaylab.codegen.inspection.stages import KernelForJob, Stages
+from relaylab.codegen.inspection.stages import Stages
 from relaylab.codegen.isa.target import CpuTarget, is_foreign
 from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.llvm.cache import ObjectCache
@@ -19,7 +19,7 @@ from relaylab.codegen.network.graph_json import graph_json
 from relaylab.codegen.network.mapped import unchanged_files
 from relaylab.codegen.network.network import Network, NetworkConstants, Operation, Recipes, network_of
 from relaylab.codegen.operations.generic import VERIFY
-from relaylab.codegen.operations.layout import NetworkLayout, lay_out
+from relaylab.codegen.operations.layout import lay_out
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.operations.plan import NetworkPlan, Planner
 from relaylab.codegen.operations.records import tell_unused, tuned_schedules
@@ -176,7 +176,7 @@ def _compiled(
         ir_mod=ir_mod,
         target=target,
         executor=executor,
-        stage_source=_stages(network, planned, layouts, target),
+        stage_source=Stages.of(network, planned, layouts, target),
     )
 
 
@@ -242,14 +242,3 @@ def entry_target(target: CpuTarget) -> CpuTarget:
     # It only walks the table of steps: wider vectors would gain nothing, and two targets' modules in one process can
     # then share the one pool of threads (docs/choices.md, Running).
     return CpuTarget(target.architecture.baseline, "", 1, target.triple)
-
-
-def _stages(network: Network, planned: NetworkPlan, layouts: NetworkLayout, target: CpuTarget) -> Stages:
-    calls: dict[str, list[Function]] = {}
-    for operation in network.operations:
-        calls.setdefault(operation.name, []).append(operation.function)
-    kernels: dict[str, dict[str, KernelForJob]] = {}
-    for step, job in zip(planned.plan.steps, planned.jobs):
-        kernels.setdefault(step.name, {}).setdefault(step.kernel, (planned.kernels[step.kernel], job))
-    served = {name: tuple(found.values()) for name, found in kernels.items()}
-    return Stages(target, calls, served, layouts, KernelMemo(target, ObjectCache(None)))

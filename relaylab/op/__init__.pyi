@@ -935,7 +935,8 @@ def strided_set(data: Arg, v: Arg, begin: Arg, end: Arg, strides: Arg | None = N
 def strided_slice(data: Arg, begin: Ints | Expr | None, end: Ints | Expr | None, strides: Ints | Expr | None = (1,), axes: Ints | None = None, slice_mode: str = 'end') -> Call:
     """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
     from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
-    extents (-1: all).
+    extents (-1: all). Where sizes say how many elements there are, `count` does: `end` is not read then, and a tensor
+    that has not so many from `begin` on is refused.
 
     data: the tensor that is sliced; shape any; dtype any
     begin: the first position along each axis; negative: from the end
@@ -943,7 +944,7 @@ def strided_slice(data: Arg, begin: Ints | Expr | None, end: Ints | Expr | None,
     strides: the distances of the positions, not 0
     axes: which axes are meant; None: the first ones
     slice_mode: what `end` means: end or size
-    Result: along each axis the extent of numpy's slice begin:end:stride, of the dtype of data
+    Result: along each axis the extent of numpy's slice begin:end:stride, or `count`; of the dtype of data
     """
 def subtract(lhs: Arg, rhs: Arg) -> Call:
     """Difference of two tensors: lhs - rhs.
