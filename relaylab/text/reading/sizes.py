@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import cast
 
 from relaylab.ir.dims import MOST_TERMS, Dim, SizeVar, SymbolicDim, dim, larger
@@ -14,10 +12,17 @@ from relaylab.text.scalars import BadNumber, parse_number, special_number
 
 Size = int | SymbolicDim
 MOST = 1 << 63
-CALLS: dict[str, Callable[[Size, Size], Dim | int]] = {
-    **dict(zip(DIVISIONS, (operator.floordiv, operator.mod))),
-    LARGER: larger,
-}
+
+
+def _quotient(a: Size, b: Size) -> Dim | int:
+    return a // b
+
+
+def _remainder(a: Size, b: Size) -> Dim | int:
+    return a % b
+
+
+CALLS = {**dict(zip(DIVISIONS, (_quotient, _remainder))), LARGER: larger}
 
 
 def at_size(p: State, known: bool = False) -> bool:
