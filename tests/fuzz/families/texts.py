@@ -27,10 +27,13 @@ NUMBERS = (
 )
 HEAD = '#[version = "0.0.5"]\n'
 ONE = HEAD + "def @main(%x: Tensor[(2, 3), float32]) -> Tensor[(2, 3), float32] {\n  nn.relu(%x)\n}\n"
-SIZED = HEAD + """def @main(%x: Tensor[(n, 2 * n + m), float32], %y: Tensor[(m, floordiv(n + 1, 2)), float32]) {
+SIZED = (
+    HEAD
+    + """def @main(%x: Tensor[(n, 2 * n + m), float32], %y: Tensor[(m, floordiv(n + 1, 2)), float32]) {
   (reshape(%x, newshape=[2 * n, -1]), zeros(shape=[n, m - 1], dtype="float32"), %y)
 }
 """
+)
 POLY = HEAD + "def @main() { let %f = fn[T](%q: T) -> T { %q }; (%f(1), %f(True)) }\n"
 
 
