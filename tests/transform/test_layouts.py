@@ -12,6 +12,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayTypeError
+from relaylab.op.base import call_operator
 from relaylab.transform import PassContext, run_pipeline
 
 DATA = relay.var("data", shape=(1, 8, 9, 9))
@@ -30,6 +31,10 @@ def module(body) -> IRModule:
 
 def operators(mod: IRModule, skip: str = "") -> list[str]:
     return [op_name(n) for n in walk((mod["main"],)) if isinstance(n, Call) and op_name(n) != skip]
+
+
+def counted(y, **attrs):
+    return call_operator("strided_slice", y, end=(9,) * len(attrs["begin"]), strides=(1,), **attrs)
 
 
 FOLLOW = {
@@ -55,6 +60,8 @@ FOLLOW = {
     "slice": (lambda y: relay.strided_slice(y, [0, 0, 1, 0], [1, 8, 9, 9], [1, 1, 2, 1]), 0),
     "slice channels": (lambda y: relay.strided_slice(y, [0, 1, 0, 0], [1, 6, 9, 9]), None),
     "slice of an axis": (lambda y: relay.strided_slice(y, [1], [3], axes=[2]), 0),
+    "so many of an axis": (lambda y: counted(y, begin=(1,), axes=(2,), count=(3,)), 0),
+    "so many of each axis": (lambda y: counted(y, begin=(0, 2, 1, 3), count=(1, 5, 7, 4)), None),
     "batch_norm": (lambda y: relay.nn.batch_norm(y, *SCALE)[0], None),
     "prelu": (lambda y: relay.nn.prelu(y, SCALE[0]), None),
     "bias_add": (lambda y: relay.nn.bias_add(y, SCALE[0]), None),

@@ -224,7 +224,7 @@ def strided_slice(site: Site) -> LayoutPlan | None:
     if attrs.axes is not None:
         split = any(_splits(pair, a) for a in attrs.axes)
         return None if split else _same(site, 1, attrs.replace(axes=[moved_axis(a, pair) for a in attrs.axes]))
-    if any(v is None or len(v) != rank for v in (attrs.begin, attrs.end)):
+    if attrs.count is not None or any(v is None or len(v) != rank for v in (attrs.begin, attrs.end)):
         return None
     strides = attrs.strides if attrs.strides is not None and len(attrs.strides) == rank else [1] * rank
     source = cast(TensorType, site.types[0]).shape
