@@ -81,18 +81,19 @@ class Specialization:
     def run(self, leaves: Sequence[np.ndarray]) -> Value | None:
         """The result for the arrays of the inputs; None if the virtual machine has to say it."""
         parts = self.executor
-        outputs = _run_form(parts, leaves) if isinstance(parts, FlowForm) else _run_network(parts, leaves)
+        try:
+            outputs = _run_form(parts, leaves) if isinstance(parts, FlowForm) else _run_network(parts, leaves)
+        except RelayError as error:
+            if error.code != "vm.size":
+                raise
+            outputs = None
         return None if outputs is None else _nested(self.result, iter(outputs))
 
 
 def _run_form(form: AnyForm, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
-    """The results of a form; None for sizes that it does not take: the virtual machine says what is wrong with them."""
+    """The results of a form; RelayError `vm.size` for sizes that it does not take."""
     try:
         return form.run(leaves)
-    except RelayError as error:
-        if error.code != "vm.size":
-            raise
-        return None
     except MemoryError as error:  # numpy's, for results
         raise OutOfMemory(
             f"the results for these sizes need too much memory: {error}",
@@ -203,7 +204,7 @@ class Specializations:
             return None
         start = time.perf_counter()
         try:
-            outputs = form.run(leaves)
+            outputs = _run_form(form, leaves)
         except RelayError as error:
             if error.code != "vm.size":
                 raise
