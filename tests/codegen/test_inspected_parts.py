@@ -174,3 +174,10 @@ def test_results_that_are_too_large_are_said_in_words(monkeypatch: pytest.Monkey
 def test_a_program_without_a_form_says_why() -> None:
     exe = relay.vm.compile(relay.IRModule.from_expr(rows()), "llvm -mtriple=aarch64-linux-gnu")
     assert exe.summary().startswith("no form for all sizes: the module does not run on this machine")
+
+
+def test_a_kernel_that_finds_says_where_it_is_asked_for() -> None:
+    text = '#[version = "0.0.5"]\ndef @main(%c: Tensor[(9), bool]) { exp(cast(argwhere(%c), dtype="float32")) }\n'
+    exe = relay.vm.compile(relay.fromtext(text))
+    (found,) = (name for name in exe.kernels() if "argwhere" in name)
+    assert f"from_string:2:{text.splitlines()[1].index('argwhere') + 1}" in exe.inspect("relay", found)

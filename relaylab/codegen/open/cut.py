@@ -47,6 +47,8 @@ class SizeFinding:
     def __post_init__(self) -> None:
         of_operator = isinstance(self.call.op, Op)  # a choice or a loop is a function
         self.room = cast(Operator, facets(self.call)).with_room(self.call.args) if of_operator else None
+        if isinstance(self.room, Call):
+            self.room = Call(self.room.op, self.room.args, self.room.attrs, span=self.call.span)
 
     @property
     def padded(self) -> bool:
