@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -230,18 +230,20 @@ def of_count(numbers: Expr, count: object) -> Expr:
     """A call of `arange` that says in its attributes how many numbers there are; any other expression as it is."""
     if not is_call_to(numbers, "arange"):
         return numbers
-    record = facets(numbers)
-    told = type(record)(**{**dict(record.items()), "count": (count,)})
-    return Call(numbers.op, numbers.args, told, span=numbers.span)
+    return _counted(cast(Call, numbers), (count,))
 
 
 def elements(x: Expr, begin: Mapping[int, int], count: Mapping[int, Any]) -> Expr:
     """So many elements along axes from `begin` on, numbers or sizes; a tensor that has not so many is refused."""
     axes = list(begin)
     call = op.strided_slice(x, [begin[a] for a in axes], [FARTHEST] * len(axes), [1] * len(axes), axes=axes)
+    return _counted(call, tuple(count[a] for a in axes))
+
+
+def _counted(call: Call, count: tuple[object, ...]) -> Expr:
+    """A call whose attributes say how many elements there are."""
     record = facets(call)
-    told = type(record)(**{**dict(record.items()), "count": tuple(count[a] for a in axes)})
-    return Call(call.op, call.args, told, span=call.span)
+    return Call(call.op, call.args, type(record)(**{**dict(record.items()), "count": count}), span=call.span)
 
 
 def is_open(dim: object) -> bool:

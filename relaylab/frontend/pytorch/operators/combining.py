@@ -89,8 +89,7 @@ def index_reduce(
 ) -> Expr:
     """One index for a whole plane of the source."""
     if not g.rank(x):
-        line, row = op.expand_dims(x, 0), op.reshape(source, (1,))
-        return op.squeeze(_combined(g, node, line, 0, op.reshape(index, (1,)), row, reduce, include_self), axis=[0])
+        return _combined(g, node, x, dim, op.reshape(index, ()), source, reduce, include_self)
     line = op.expand_dims(index, 1, g.rank(x) - g.axis(dim, g.rank(x)) - 1)
     wide = g.refined(op.broadcast_to(line, g.sizes(g.all_sizes(source))), g.dims(source))
     return _combined(g, node, x, dim, wide, source, reduce, include_self)

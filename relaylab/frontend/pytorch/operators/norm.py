@@ -32,13 +32,13 @@ def batch_norm(
 ) -> list[Expr | None]:
     extent, kind = g.shape(mean)[0], g.dtype(mean)
     gamma, beta = _vector(g, weight, extent, 1, kind), _vector(g, bias, extent, 0, kind)
-    return [nn.batch_norm(x, gamma, beta, mean, var, axis=1, epsilon=eps)[0], *_unsaved(g, node, kind)]
+    return [nn.batch_norm(x, gamma, beta, mean, var, axis=1, epsilon=eps)[0], *_unsaved(node, kind)]
 
 
-def _unsaved(g: TorchGraph, node: AtenNode, dtype: str) -> list[Expr | None]:
+def _unsaved(node: AtenNode, dtype: str) -> list[Expr | None]:
     """What training would keep of the statistics: nothing."""
-    empty = [node.uses(k) and 0 in node.value[k].shape for k in (1, 2)]
-    return [op.zeros(node.value[k + 1].shape, dtype) if none else None for k, none in enumerate(empty)]
+    shapes = {k: node.value[k].shape for k in (1, 2)}
+    return [op.zeros(shape, dtype) if node.uses(k) and 0 in shape else None for k, shape in shapes.items()]
 
 
 @converts("_native_batch_norm_legit.no_stats")
