@@ -5,6 +5,8 @@ import pytest
 from test_staged_forms import COUNTS, RNG, WEIGHT, above, agree, form_of, machine, rows
 
 from relaylab import relay
+from relaylab.codegen.open import staged
+from relaylab.codegen.open.cut import cut
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.ir.dims import SizeVar
 
@@ -64,6 +66,23 @@ def test_choices_in_choices_and_what_both_branches_read():
         for flag in (True, False):
             agree(vm, rows(count), np.array(flag), atol=1e-5)
     form_of(vm)
+
+
+def test_choices_that_several_branches_contain_are_compiled_once(monkeypatch):
+    """Each of twelve is in both branches of the next, below others: there are 376 ways to them."""
+    count = []
+    monkeypatch.setattr(staged, "cut", lambda mod: count.append(mod) or cut(mod))
+    x, flags = relay.var("x", shape=(SizeVar("n"), 4)), relay.var("flags", shape=(12,), dtype="bool")
+    last = found(x)
+    now = relay.concatenate([last, last], axis=0)
+    for k in range(12):
+        flag = relay.squeeze(relay.take(flags, relay.const([k], "int64")), axis=[0])
+        last, now = now, relay.If(flag, relay.add(now, relay.const(float(k))), found(last, k % 4))
+    vm = machine([x, flags], now)
+    for number in (20, 0, 1):
+        for least in (0.2, 0.5, 0.9):
+            agree(vm, rows(number), RNG.random(12) > least, atol=1e-5)
+    assert form_of(vm).found == "found by argwhere, if" and len(count) <= 2 * 12 + 1
 
 
 def test_a_choice_whose_value_is_an_input_or_a_constant():

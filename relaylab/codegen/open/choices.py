@@ -7,11 +7,13 @@ is then a step between parts, as what data decides is (`cut.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from relaylab.codegen.specialize import with_body
-from relaylab.ir.dims import AnyDim
+from relaylab.ir.attrs import Attrs
+from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, GlobalVar, If, Let, Var
-from relaylab.ir.free import free_vars
+from relaylab.ir.free import free_vars, sizes_in, types_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import TensorType, Type, type_leaves
@@ -107,6 +109,16 @@ def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:
         return new
 
     return rewrite(expr, post, memo={**params})
+
+
+def sizes_said(expr: Expr) -> set[SizeVar]:
+    """The sizes in what is written in an expression: types and attributes, not those that types are inferred to have."""
+    said: list[object] = [d for t in types_in(expr) for leaf in type_leaves(t) for d in getattr(leaf, "shape", ())]
+    for node in walk((expr,)):
+        if isinstance(node, Call) and isinstance(node.attrs, Attrs):
+            for _, value in node.attrs.items():
+                said += cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    return {*sizes_in([d for d in said if isinstance(d, SymbolicDim)])}
 
 
 def _is_unknown(t: Type | None) -> bool:

@@ -14,16 +14,19 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from relaylab.analysis.infer.sizes import sized
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open.batch import form_of
-from relaylab.codegen.open.choices import with_params
+from relaylab.codegen.open.choices import sizes_said, with_params
 from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
+from relaylab.codegen.open.types import dims_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.values import Value
-from relaylab.ir.dims import SymbolicDim
+from relaylab.ir.dims import SizeVar, SymbolicDim
+from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Constant, Expr, Function, If, Var
 from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
@@ -64,14 +67,22 @@ class StagedStep:
 class StagedForm:
     """One compiled form for all sizes, those that data decides too. Calls from several threads take turns."""
 
-    def __init__(self, mod: IRModule, target: CpuTarget, first: Sequence[Shape], controlled: Maker):
+    def __init__(
+        self,
+        mod: IRModule,
+        target: CpuTarget,
+        first: Sequence[Shape],
+        controlled: Maker,
+        chosen: StructuralTable[Run] | None = None,
+    ):
         """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
-        `controlled` compiles a choice or loop.
+        `controlled` compiles a choice or loop; `chosen` are those of the program that it is part of.
 
         Raises RelayError for a program of which a part has no form for all sizes.
         """
         start = time.perf_counter()
         self.target, self.mod, self.controlled = target, mod, controlled
+        self.chosen: StructuralTable[Run] = StructuralTable() if chosen is None else chosen
         plan = cut(mod)
         self.wanted = InputSizes([t for _, t in input_tensors(plan.params)])
         self.named = self.wanted.named
@@ -141,16 +152,18 @@ class StagedForm:
         return run
 
     def _chosen(self, step: SizeFinding, function: Function) -> Run:
-        """A choice or loop: native as a whole if that is possible, else the form of each branch."""
-        params = [Var(f"p{k}", a.checked_type) for k, a in enumerate(step.takes)]
+        """A choice or loop. One that several branches contain is compiled once, whatever its sizes are called there."""
+        sizes = sizes_in([d for a in step.takes for d in dims_of(a.checked_type)])
+        names = {} if sizes.keys() & sizes_said(function.body) else {n: SizeVar(f"n{k}") for k, n in enumerate(sizes)}
+        params = [Var(f"p{k}", sized(a.checked_type, names)) for k, a in enumerate(step.takes)]
+        body = with_params(function.body, dict(zip(function.params, params)))
+        return self.chosen.at(Function(params, body), lambda _: self._control(params, body))
+
+    def _control(self, params: Sequence[Var], body: Expr) -> Run:
+        """A choice or loop over these: native as a whole if that is possible, else the form of each branch."""
         shapes = [self._first(t) for p in params for t in tensors_of(p.type_annotation) or ()]
-        memo: dict[Var, Expr] = dict(zip(function.params, params))
-        made = lambda e: InferType()(
-            self.mod.with_functions(
-                {**self.mod.functions, self.mod.get_global_var("main"): Function(params, with_params(e, memo))}
-            )
-        )
-        body = function.body
+        main = self.mod.get_global_var("main")
+        made = lambda e: InferType()(self.mod.with_functions({**self.mod.functions, main: Function(params, e)}))
         try:
             form = self.controlled(made(body), self.target, shapes)
             return lambda leaves: _read(form, leaves)
@@ -158,9 +171,10 @@ class StagedForm:
             if not isinstance(body, If) or isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
         true, false = (
-            StagedForm(made(e), self.target, shapes, self.controlled) for e in (body.true_branch, body.false_branch)
+            StagedForm(made(e), self.target, shapes, self.controlled, self.chosen)
+            for e in (body.true_branch, body.false_branch)
         )
-        at = [p for p, _ in input_tensors(params)].index(cast(Var, memo[cast(Var, body.cond)]))
+        at = [p for p, _ in input_tensors(params)].index(cast(Var, body.cond))
         return lambda leaves: _read(true if leaves[at] else false, leaves)
 
     def _first(self, t: TensorType) -> Shape:
