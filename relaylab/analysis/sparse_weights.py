@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaylab.ir.expr import Call, Expr, Function, Var, as_array
+from relaylab.ir.expr import Call, Expr, Function, Var
 from relaylab.ir.op import facets, is_call_to
 from relaylab.ir.types import TensorType
 from relaylab.ir.visit import children, walk
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
+from relaylab.support.memory import as_array
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from typing import Any
 from relaylab.interp.machine import Machine
 from relaylab.interp.values import Closure, Value, map_arrays, rebuilt, to_value
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Constant, Expr, Function, GlobalVar, Var, as_array
+from relaylab.ir.expr import Constant, Expr, Function, GlobalVar, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.names import parameter_names
 from relaylab.ir.op import Op
@@ -17,6 +17,7 @@ from relaylab.ir.types import Type, TypeVar, type_leaves
 from relaylab.ir.visit import substitute
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
+from relaylab.support.memory import as_array
 from relaylab.support.table import Table, did_you_mean
 
 

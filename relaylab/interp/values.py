@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relaylab.ir.adt import Constructor
-from relaylab.ir.expr import Constant, Function, as_array
+from relaylab.ir.expr import Constant, Function
 from relaylab.ir.types import AnyDim, TensorType, TupleType, Type, dtype_name
 from relaylab.support.errors import RelayTypeError, shown
+from relaylab.support.memory import as_array
 from relaylab.support.words import counted
 
 if TYPE_CHECKING:

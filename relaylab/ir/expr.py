@@ -17,7 +17,7 @@ from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, is_complete
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayIndexError, RelayTypeError, kind_of
 from relaylab.support.hook import Hook
-from relaylab.support.memory import may_change
+from relaylab.support.memory import TensorData, read_only
 from relaylab.support.source import AnySpan
 
 
@@ -100,29 +100,6 @@ class ExprWithOp(Callee):
         return python_operator("cast", self, dtype=dtype)
 
 
-class TensorData(np.ndarray):
-    """The read-only array of a constant; `.numpy()` is the plain array."""
-
-    def numpy(self) -> np.ndarray:
-        return self.view(np.ndarray)
-
-    asnumpy = numpy
-
-
-def as_array(data: object) -> np.ndarray[Any, np.dtype[Any]]:
-    """An array from numbers, lists of them, an array, or what has `.numpy()`; its bytes in this machine's order."""
-    array = np.asarray(getattr(data, "numpy", lambda: data)())
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-
-
-def _constant_data(data: object) -> TensorData:
-    array = as_array(data)
-    if may_change(array):
-        array = array.copy()
-        array.setflags(write=False)
-    return array.view(TensorData)
-
-
 @lru_cache(maxsize=4096)
 def _array_type(shape: tuple[int, ...], dtype: np.dtype) -> TensorType:
     """The type of an array: one object for equal ones, which makes comparing them short."""
@@ -133,11 +110,29 @@ def _array_type(shape: tuple[int, ...], dtype: np.dtype) -> TensorType:
 class Constant(ExprWithOp):
     """A tensor that is part of the program."""
 
-    data: TensorData = field(converter=_constant_data)
+    _fields = ("data",)  # how the array comes is no part of it
+    data: TensorData = field(converter=read_only)
     """A read-only array (`data.numpy()` as plain numpy)."""
+    later: Callable[[], np.ndarray] | None = field(init=False)
+    """Computes the array of a constant that nobody has asked for yet."""
 
     def __post_init__(self) -> None:
         set_type(self, _array_type(self.data.shape, self.data.dtype))  # refuses data types that are not Relay's
+
+    @classmethod
+    def computed(cls, type: TensorType, compute: Callable[[], np.ndarray]) -> Constant:
+        """A constant of a known type whose array is computed when somebody asks for it."""
+        made = cls.__new__(cls)
+        Expr.__init__(made)
+        set_field(made, "later", compute)
+        set_type(made, type)
+        return made
+
+    def __getattr__(self, name: str) -> TensorData:
+        if name != "data" or self.later is None:  # only a field that is not set comes here
+            raise AttributeError(f"a Constant has no `{name}`")
+        set_field(self, "data", read_only(self.later()))
+        return self.data
 
     @property
     def type(self) -> TensorType:

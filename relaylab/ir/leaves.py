@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from relaylab.ir.expr import Constant, Expr, Var, as_array
+from relaylab.ir.expr import Constant, Expr, Var
 from relaylab.ir.types import TensorType, Type, dtype_name
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
+from relaylab.support.memory import as_array
 
 
 def var(

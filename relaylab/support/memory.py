@@ -1,4 +1,4 @@
-"""Who may write to the memory of an array."""
+"""Who may write to the memory of an array, and arrays that nobody writes to."""
 
 from __future__ import annotations
 
@@ -15,3 +15,27 @@ def may_change(array: np.ndarray) -> bool:
             return True
         owner = getattr(cast(object, owner), "base", None)
     return False
+
+
+class TensorData(np.ndarray):
+    """The read-only array of a constant; `.numpy()` is the plain array."""
+
+    def numpy(self) -> np.ndarray:
+        return self.view(np.ndarray)
+
+    asnumpy = numpy
+
+
+def as_array(data: object) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array from numbers, lists of them, an array, or what has `.numpy()`; its bytes in this machine's order."""
+    array = np.asarray(getattr(data, "numpy", lambda: data)())
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def read_only(data: object) -> TensorData:
+    """The array, or a copy of it if somebody can write to its memory."""
+    array = as_array(data)
+    if may_change(array):
+        array = array.copy()
+        array.setflags(write=False)
+    return array.view(TensorData)

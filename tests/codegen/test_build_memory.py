@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 
 from relaylab import relay
 from relaylab.frontend import from_onnx, to_onnx
-from relaylab.ir import Constant, Expr, IRModule
+from relaylab.ir import Constant, Expr, IRModule, TensorType, structural_equal
+from relaylab.relay import testing
 from relaylab.runtime import cpu, graph_executor, load_module
 from relaylab.runtime.ndarray import array
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.support.errors import RelayError
+from relaylab.transform.engine.recipes import Recipe
 
 CHANNELS = 192
 
@@ -67,6 +70,28 @@ def test_parameters_that_were_let_go_are_what_was_packed(tmp_path: Path) -> None
     module.set_input(name, found)  # it is what was built in, to the bit
     with pytest.raises(RelayError, match="another value"):
         module.set_input(name, found + 1)
+
+
+def test_scaled_weights_are_computed_by_the_threads_that_pack_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing before asks for their numbers, neither the passes nor the choice of kernels."""
+    asked: list[str] = []
+    shown = Recipe.__call__
+    monkeypatch.setattr(Recipe, "__call__", lambda r: (asked.append(threading.current_thread().name), shown(r))[1])
+    mod, params = testing.resnet.get_workload(num_layers=18, image_shape=(3, 32, 32), num_classes=10)
+    lib = built(mod, params)
+    assert len(asked) > 8 and all(name.startswith("relaylab-pack") for name in asked)
+    x = np.random.default_rng(1).standard_normal((1, 3, 32, 32), "float32")
+    wanted = relay.create_executor("debug", mod).evaluate()(x, **params).numpy()
+    np.testing.assert_allclose(lib.run(data=x), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_constant_that_waits_has_its_type_and_then_its_numbers() -> None:
+    made: list[int] = []
+    waits = Constant.computed(TensorType((2,), "float32"), lambda: (made.append(1), np.arange(2, dtype="float32"))[1])
+    assert str(waits.checked_type) == "Tensor[(2), float32]" and not made
+    assert waits.data.tolist() == [0, 1] and waits.data.tolist() == [0, 1] and made == [1]
+    assert not waits.data.flags.writeable and not hasattr(waits, "date")
+    assert structural_equal(waits, Constant(np.arange(2, dtype="float32")))
 
 
 @pytest.mark.parametrize("deep, operator", [(600, lambda e: relay.negative(e)), (40, lambda e: relay.add(e, e))])

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.minimal import COLUMNS, WEIGHT_TRANSFORM, transform_weights
 from relaylab.loop.program import LoopProgram
-from relaylab.relay import testing
 from relaylab.support.errors import RelayError
 
 

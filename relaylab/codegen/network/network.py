@@ -260,9 +260,9 @@ class _Reader:
         return name if name not in taken else next(n for n in numbered if n not in taken)
 
     def _constant(self, expr: ir.Constant) -> NetworkTensor:
-        tensor = NetworkTensor(
-            expr.data.shape, expr.data.dtype.name, "constant", f"p{len(self.network.constants)}", np.asarray(expr.data)
-        )
+        tensor = NetworkTensor(expr.type.concrete_shape, expr.type.dtype, "constant", f"p{len(self.network.constants)}")
+        if expr.later is None:
+            tensor.data = np.asarray(expr.data)
         tensor.recipe = self.recipes.get(expr)
         self.network.constants.append(self._add(tensor))
         return tensor

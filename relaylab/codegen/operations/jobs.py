@@ -56,6 +56,14 @@ class PackedConstant:
     make: Callable[[], Packing]
 
 
+def packed_later(weight: NetworkTensor, pack: Callable[[np.ndarray], Packing]) -> Packing:
+    """`pack` of a constant, which is computed when it is written if it waits for that."""
+    if weight.data is not None:
+        return pack(weight.data)
+    like = pack(np.broadcast_to(np.zeros((), weight.dtype), weight.shape))  # packers look at no element before
+    return Packing(like.size, like.dtype, lambda out: pack(weight.constant).write(out))
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """Memory that the kernels of one job share."""
@@ -284,7 +292,7 @@ class ContractionJob(Job):
             views_key = (views(data), views(out), *kind, made.kernels[0].name)
             operands["weight0"] = PackedConstant(
                 (weight.identity, views_key),
-                lambda: self.contraction.pack(views(data), views(out), target, weight.constant),
+                lambda: packed_later(weight, lambda w: self.contraction.pack(views(data), views(out), target, w)),
             )
         else:
             operands["in1"] = weight

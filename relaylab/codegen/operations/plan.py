@@ -19,7 +19,7 @@ from relaylab.codegen.kernels.views import same_place, span_bytes
 from relaylab.codegen.network.arena import Allocation, place
 from relaylab.codegen.network.network import Network, NetworkTensor, of_whole_batch
 from relaylab.codegen.operations.constant_pool import ConstantPool
-from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace
+from relaylab.codegen.operations.jobs import Job, Launch, OperandSource, PackedConstant, Workspace, packed_later
 from relaylab.codegen.operations.layout import NetworkLayout
 from relaylab.codegen.operations.memo import KernelMemo
 from relaylab.codegen.templates.pack import Packing
@@ -305,7 +305,7 @@ class Planner:
 
 def as_it_is(tensor: NetworkTensor) -> PackedConstant:
     """A constant that kernels read as it is in the program."""
-    return PackedConstant((tensor.identity, None), lambda: Packing.copied(tensor.constant))
+    return PackedConstant((tensor.identity, None), lambda: packed_later(tensor, Packing.copied))
 
 
 def shares_of(kernel: Kernel) -> int:

@@ -41,7 +41,7 @@ def expand_to_axis(bias: Expr, rank: int, axes: Sequence[int]) -> Expr:
 
 def is_scalar_constant(expr: Expr) -> bool:
     """Whether an expression is a rank-0 constant."""
-    return isinstance(expr, Constant) and expr.data.shape == ()
+    return isinstance(expr, Constant) and not expr.type.shape
 
 
 def scalar_value(expr: Expr) -> float | int | bool | None:

@@ -1,11 +1,12 @@
-"""How large constants were computed from others: a build frees them once they are packed, and computes them again for
-whoever asks for the parameters.
+"""How large constants are computed from others: a build does so when it packs them, frees them once they are packed,
+and computes them again for whoever asks for the parameters.
 
 Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from relaylab.ir.expr import Constant
-from relaylab.ir.types import Type
+from relaylab.ir.expr import Call, Constant
+from relaylab.ir.op import op_name
+from relaylab.ir.types import TensorType, Type
 from relaylab.op.base import Operator, OpPattern
 from relaylab.op.rounding import evaluated
 from relaylab.support.order import post_order
 
 LEAST = 64 << 10  # bytes of a constant that is worth computing twice
+MOVES = ("layout_transform", "transpose", "reshape", "expand_dims", "squeeze")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +70,23 @@ def noting() -> Iterator[Recipes]:
         yield found
     finally:
         _noted.reset(token)
+
+
+def computed_later(call: Call, record: Operator, out: Type | None) -> Constant | None:
+    """In a build, the constant that a large product or sum of constants is, whose elements wait until it is packed:
+    then threads compute them, and no other memory is filled. None of what is small, has no memory of its own, or fails.
+    """
+    known, args = _noted.get(), [a for a in call.args if isinstance(a, Constant)]
+    waits = record.pattern <= OpPattern.BROADCAST or (op_name(call) in MOVES and args and args[0].later is not None)
+    if known is None or not waits or not isinstance(out, TensorType) or out.is_dynamic:
+        return None
+    dtype = np.dtype(out.dtype)
+    if math.prod(out.concrete_shape) * dtype.itemsize < LEAST or len(args) < len(call.args):
+        return None
+    recipe = Recipe(record, tuple(known.get(a) or a.data.numpy() for a in args), out, dtype)
+    found = Constant.computed(out, recipe)
+    known[found] = recipe
+    return found
 
 
 def note_recipe(made: object, record: Operator, args: Sequence[object], out: Type | None) -> None:

@@ -110,7 +110,7 @@ def visible(expr: Expr) -> tuple[Expr, ...]:
 def _pattern(expr: Expr) -> OpPattern:
     match expr:
         case Constant():
-            return ELEMWISE if expr.data.shape == () and expr.data.dtype.name in _SIMPLE else OPAQUE
+            return ELEMWISE if expr.type.shape == () and expr.type.dtype in _SIMPLE else OPAQUE
         case Call(op=Op() as op):
             found = type_of(expr) if getattr(op.definition, "data_dependent", False) else None
             return OPAQUE if found is not None and is_dynamic(found) else OpPattern(op.pattern)

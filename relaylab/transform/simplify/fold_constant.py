@@ -24,7 +24,7 @@ from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.let_rewrite import rewrite_lets
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.purity import acts
-from relaylab.transform.engine.recipes import note_recipe
+from relaylab.transform.engine.recipes import computed_later, note_recipe
 
 _SHAPES = ("shape_of", "vm.shape_of", "ndarray_size")
 _PLACED = ("device_copy", "annotation.compiler_begin", "annotation.compiler_end", "annotation.stop_fusion", "on_device")
@@ -127,6 +127,8 @@ class ConstantFolder:
         count = _elements(typ)
         if count > _LARGE and count > max(_elements(type_of(a)) for a in call.args):
             return call
+        if (later := computed_later(call, record, typ)) is not None:
+            return later
         values = list(map(_value, call.args))
         try:
             with np.errstate(all="ignore"):

@@ -9,8 +9,8 @@ import numpy as np
 from relaylab.analysis.checks import search_fc_transpose
 from relaylab.analysis.sparse_weights import process_conv2d_params, process_dense_params
 from relaylab.ir import Function, IRModule
-from relaylab.ir.expr import as_array
 from relaylab.support.checked import checked
+from relaylab.support.memory import as_array
 from relaylab.transform.bind import bind_params_by_name
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.engine.manager import Pass, create
