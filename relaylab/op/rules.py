@@ -143,8 +143,8 @@ def scalar(s: TypeSolver, t: TensorType, name: str) -> TensorType:
 
 
 def something(s: TypeSolver, shape: Sequence[Dim], at: TensorType, what: str) -> None:
-    """Fails where the indices `at` choose along an axis without elements."""
-    if 0 in shape and 0 not in at.shape:
+    """Fails where the indices `at` choose along an axis without elements; an open number of them may be none."""
+    if 0 in shape and all(isinstance(d, int) and d for d in at.shape):
         s.fail(f"{what} has no elements that {type_text(at)} could choose from")
 
 

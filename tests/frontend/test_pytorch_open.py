@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relaylab import relay
-from relaylab.codegen.open.ranges import with_counted_ranges
+from relaylab.codegen.open.told import with_told_sizes
 from relaylab.codegen.open.rules import check_open
 from relaylab.frontend.pytorch.program import input_types
 from relaylab.support.errors import RelayError
@@ -46,7 +46,7 @@ def test_one_form_for_all_lengths(name: str) -> None:
     mod, params = relay.frontend.from_pytorch(program)
     assert isinstance(mod["main"].params[0].type_annotation.shape[1], relay.SizeVar)
     typed = relay.transform.InferType()(relay.transform.DynamicToStatic()(mod))
-    check_open(with_counted_ranges(typed)["main"])
+    check_open(with_told_sizes(typed)["main"])
     machine = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
     for length in (5, 3, 17, 64, 17):
         given = torch.randn(1, length, 4)

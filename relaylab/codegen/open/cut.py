@@ -14,8 +14,9 @@ from typing import cast
 
 from relaylab.codegen.open.choices import around, is_apart, with_choices_apart
 from relaylab.codegen.open.equal import with_equal_sizes
-from relaylab.codegen.open.ranges import with_counted_ranges
+from relaylab.codegen.open.told import shape_told, with_told_sizes
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
+from relaylab.codegen.open.values import Followed
 from relaylab.interp.sizes import NO_SIZES, with_known_sizes
 from relaylab.ir.dims import AnyDim, SizeVar
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, Tuple, TupleGetItem, Var
@@ -97,21 +98,22 @@ def cut(mod: IRModule) -> StagedProgram:
 def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
     passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
-    mod = InferType()(first_order(with_counted_ranges(passes(with_choices_apart(_with_named_inputs(mod))))))
+    mod = InferType()(first_order(_told(passes(with_choices_apart(_with_named_inputs(mod))))))
     mod = with_equal_sizes(_with_results(mod, [mod["main"].body], mod["main"].params))
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
         calls = [cast(Call, n) for n in walk((body,), around) if _finds(n)]
         names = [f"found_{len(findings) + k}" for k in range(len(calls))]
-        new = [SizeFinding(c, Var(name, _with_names(c.checked_type, name))) for c, name in zip(calls, names)]
-        if not new:
+        if not calls:
             break
+        followed = Followed(walk((body,), around))
+        new = [SizeFinding(c, Var(name, _found_type(c, name, followed))) for c, name in zip(calls, names)]
         fields = [*children(body), *[a for f in new for a in f.asks()]]
         renewed = rewrite(Tuple(fields), lambda now, _: now, memo={f.call: f.var for f in new})
         findings += new
         mod = with_equal_sizes(
-            passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]]))
+            _told(passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]])))
         )
     for node in walk((mod["main"].body,), around):
         what = op_name(node) or type(node).__name__
@@ -121,6 +123,23 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
             raise RelayTypeError(f"a program with `{what}` is no graph", code="codegen.open-operator")
     _connect(mod["main"], findings)
     return mod, findings
+
+
+def _told(mod: IRModule) -> IRModule:
+    """The program with known sizes wherever those that have names decide them."""
+    for _ in range(MOST_ROUNDS):
+        before, mod = mod, InferType()(with_told_sizes(mod))
+        if mod is before:
+            break
+    return mod
+
+
+def _found_type(found: Call, name: str, followed: Followed) -> Type:
+    """The type of what is found: sizes have names where nothing else tells them."""
+    told, t = shape_told(found, followed), found.checked_type
+    if told is not None and isinstance(t, TensorType):
+        t = TensorType([d if type(n) is AnyDim else n for d, n in zip(t.shape, told)], t.dtype)
+    return _with_names(t, name)
 
 
 def _with_named_inputs(mod: IRModule) -> IRModule:

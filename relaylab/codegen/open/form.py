@@ -29,9 +29,9 @@ from relaylab.codegen.open.caches import CacheGroup, with_caches
 from relaylab.codegen.open.convolutions import with_padded_images
 from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.products import with_plain_products
-from relaylab.codegen.open.ranges import with_counted_ranges
 from relaylab.codegen.open.results import Held, ResultMemory, Rooms, Turn, readable, whole
 from relaylab.codegen.open.rules import check_open
+from relaylab.codegen.open.told import with_told_sizes
 from relaylab.codegen.open.types import AskedTypes
 from relaylab.codegen.operations.jobs import Job, ProcedureJob
 from relaylab.codegen.operations.layout import lay_out
@@ -74,7 +74,7 @@ class OpenForm:
         self.capacities: list[int] = []
         with no_collection():
             known = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), InferType()])(mod)
-            plain = first_order(with_plain_products(with_equal_sizes(with_counted_ranges(known))))
+            plain = first_order(with_plain_products(with_equal_sizes(with_told_sizes(known))))
             final = Sequential(default_passes())(with_padded_images(plain))
             check_open(final["main"])
             self.asked = AskedTypes(plain["main"], final["main"])

@@ -1,0 +1,202 @@
+"""Sizes that a program computes: what takes a shape as a tensor gets it as expressions of sizes, where those tell it.
+
+`arange` from sizes gets its length, `dyn.reshape` to sizes becomes `reshape`, and of a shape of which data decides a
+part the others are kept (`Told.shapes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from relaylab.codegen.open.values import UNKNOWN, Followed, kept
+from relaylab.codegen.specialize import with_body
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, dim, smaller
+from relaylab.ir.expr import Call, Expr, Tuple, TupleGetItem
+from relaylab.ir.module import IRModule
+from relaylab.ir.op import Op, facets, op_name
+from relaylab.ir.types import TensorType
+from relaylab.ir.visit import rewrite, walk
+from relaylab.transform.engine.build import call
+
+Shape = tuple[Dim, ...]
+FARTHEST = 2**31 - 1
+"""As far as an end of a slice goes in Relay's attributes."""
+
+
+def with_told_sizes(mod: IRModule) -> IRModule:
+    """A typed module whose `main` has known sizes wherever sizes decide them; its types are to be inferred anew."""
+    main = mod["main"]
+    nodes = [*walk((main.body,))]
+    followed = Followed(nodes)
+    made: dict[Expr, Callable[[Call], Expr]] = {}
+    for node in nodes:
+        rule = RULES.get(op_name(node) or "")
+        if rule is not None and isinstance(node, Call):
+            change = kept(lambda n=node, r=rule: r(n, followed))
+            if change is not None:
+                made[node] = change
+    if not made:
+        return mod
+
+    def post(new: Expr, old: Expr) -> Expr:
+        if old not in made or not isinstance(new, Call):
+            return new
+        told = made[old](new)
+        return Call(told.op, told.args, told.attrs, span=new.span) if isinstance(told, Call) else told
+
+    return with_body(mod, rewrite(main.body, post))
+
+
+def shape_told(node: Call, followed: Followed) -> Shape | None:
+    """The dimensions of a call of which data decides some; `?` where nothing tells them."""
+    operand = _SHAPED.get(op_name(node) or "")
+    values = None if operand is None else followed.values(node.args[operand])
+    if values is None or values.ndim != 1:
+        return None
+    codes = not facets(node).get("allowzero", True)  # where 0 copies, what may be 0 tells nothing
+    told = [v if (isinstance(v, SymbolicDim) and not codes) or (isinstance(v, int) and v > 0) else UNKNOWN for v in values]
+    return tuple([dim(v) for v in told])
+
+
+_SHAPED: Mapping[str, int] = {"dyn.reshape": 1, "dyn.broadcast_to": 1, "dyn.full": 1, "dyn.zeros": 0, "dyn.ones": 0}
+"""Which operand says the shape of the result."""
+
+
+# ---- what is said of a call, given what is followed: how to make another one of it
+
+
+def _counted(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+    """The length of a range with step 1 that has none yet."""
+    if not isinstance(node.checked_type, TensorType) or not isinstance(node.checked_type.shape[0], AnyDim):
+        return None
+    if facets(node).get("count") is not None:
+        return None
+    first, stop, step = map(followed.number, node.args)
+    count = dim(stop - first) if step == 1 else UNKNOWN
+    return None if type(count) is AnyDim else lambda new: _with(new, count=(count,))
+
+
+def _with(new: Call, **changed: object) -> Call:
+    record = facets(new)
+    return Call(new.op, new.args, type(record)(**{**dict(record.items()), **changed}), span=new.span)
+
+
+def _sized(name: str, keeps: int, attribute: str) -> Callable[[Call, Followed], Callable[[Call], Expr] | None]:
+    """An operator that takes its shape as a tensor as the one whose attribute it is."""
+
+    def rule(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+        values = followed.known(node.args[keeps])
+        if values is None or facets(node).get("coordinate_transformation_mode") == "tf_crop_and_resize":
+            return None
+        shape = tuple([dim(v) for v in values.reshape(-1)])
+        return lambda new: _static(name, new, keeps, {attribute: shape})
+
+    return rule
+
+
+def _static(name: str, new: Call, keeps: int, attrs: Mapping[str, object]) -> Expr:
+    fields = cast(Any, Op.get(name).definition).fields
+    given = {k: v for k, v in facets(new).items() if k in fields}
+    return call(name, *new.args[:keeps], **{**given, **attrs})
+
+
+def _reshaped(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+    """To a shape of which all is known, or all but one number, which then follows from the others."""
+    values, record = followed.values(node.args[1]), cast(Any, facets(node))
+    if values is None:
+        return None
+    own = cast(TensorType, node.args[0].checked_type).shape
+    copies = lambda k, v: not record.allowzero and isinstance(v, int) and v == 0
+    shape: list[Any] = [own[k] if copies(k, v) else v for k, v in enumerate(values.reshape(-1))]
+    open_ = [k for k, v in enumerate(shape) if type(v) is AnyDim or (isinstance(v, int) and v == -1)]
+    if len(open_) > 1 or (open_ and not all(isinstance(v, int) and v for k, v in enumerate(shape) if k not in open_)):
+        return None
+    shape = [-1 if k in open_ else dim(v) for k, v in enumerate(shape)]
+    return lambda new: call("reshape", new.args[0], newshape=tuple(shape), allowzero=True)
+
+
+def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+    """Elements side by side from a number on, as many as sizes say."""
+    record: Any = facets(node)
+    begins, ends, steps = (followed.known(a) for a in node.args[1:])
+    if begins is None or ends is None or steps is None or record.slice_mode != "end":
+        return None
+    shape = cast(TensorType, node.args[0].checked_type).shape
+    axes = range(len(begins)) if record.axes is None else [a % len(shape) for a in record.axes]
+    counts = [_extent(shape[a], *limits) for a, *limits in zip(axes, begins, ends, steps, strict=True)]
+    if any(type(n) is AnyDim for n in counts):
+        return None
+    first = tuple(int(b) for b in begins)
+    attrs = dict(begin=first, end=(FARTHEST,) * len(first), strides=(1,) * len(first), axes=tuple(axes))
+    return lambda new: call("strided_slice", new.args[0], **attrs, count=tuple(counts))
+
+
+def _extent(extent: Any, first: Any, last: Any, step: Any) -> Dim:
+    """How many elements there are from `first` on, where sizes tell it."""
+    if step != 1 or not isinstance(first, int) or type(extent) is AnyDim:
+        return UNKNOWN
+    begin: Any = first if first >= 0 else extent + first
+    end: Any = last if last >= 0 else extent + last
+    end = smaller(end, extent)
+    return dim(end - begin) if 0 <= begin <= end else UNKNOWN
+
+
+def _first_ones(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+    """As many of the elements in order as a size says: the first of all of them."""
+    record: Any = facets(node)
+    many = followed.number(node.args[1])
+    shape = cast(TensorType, node.args[0].checked_type).shape
+    axis = record.axis % len(shape)
+    if type(shape[axis]) is AnyDim or not 0 <= many <= shape[axis]:
+        return None
+
+    def made(new: Call) -> Expr:
+        ordered = _static("topk", new, 1, {"k": 0})
+        cut = dict(begin=(0,), end=(FARTHEST,), strides=(1,), axes=(axis,), count=(dim(many),))
+        if record.ret_type != "both":
+            return call("strided_slice", ordered, **cut)
+        return Tuple([call("strided_slice", TupleGetItem(ordered, k), **cut) for k in range(2)])
+
+    return made
+
+
+def _padded(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
+    """Constants beside a tensor, as many as sizes say."""
+    widths, record = followed.known(node.args[1]), cast(Any, facets(node))
+    if widths is None or record.pad_mode != "constant" or any(not w >= 0 for w in widths.flat):
+        return None
+    if all(isinstance(w, int) for w in widths.flat):
+        pairs = tuple([tuple(map(int, pair)) for pair in widths])
+        return lambda new: call("nn.pad", new.args[0], new.args[2], pad_width=pairs)
+    shape = list(cast(TensorType, node.args[0].checked_type).shape)
+    dtype = cast(TensorType, node.checked_type).dtype
+
+    def made(new: Call) -> Expr:
+        whole, fill = new.args[0], call("cast", call("reshape", new.args[2], newshape=()), dtype=dtype)
+        own = list(shape)
+        for axis, pair in enumerate(widths):
+            beside = [
+                call("full", fill, shape=(*own[:axis], dim(w), *own[axis + 1 :])) if w != 0 else None for w in pair
+            ]
+            parts = [part for part in (beside[0], whole, beside[1]) if part is not None]
+            whole = call("concatenate", Tuple(parts), axis=axis) if len(parts) > 1 else whole
+            own[axis] = dim(own[axis] + pair[0] + pair[1])
+        return whole
+
+    return made
+
+
+RULES: Mapping[str, Callable[[Call, Followed], Callable[[Call], Expr] | None]] = {
+    "arange": _counted,
+    "dyn.reshape": _reshaped,
+    "dyn.broadcast_to": _sized("broadcast_to", 1, "shape"),
+    "dyn.full": _sized("full", 1, "shape"),
+    "dyn.zeros": _sized("zeros", 0, "shape"),
+    "dyn.ones": _sized("ones", 0, "shape"),
+    "dyn.tile": _sized("tile", 1, "reps"),
+    "dyn.image.resize2d": _sized("image.resize2d", 1, "size"),
+    "dyn.nn.pad": _padded,
+    "dyn.strided_slice": _cut,
+    "dyn.topk": _first_ones,
+}
