@@ -47,6 +47,8 @@ Dim = IntImm | AnyDim
 
 MOST_TERMS, DEEPEST_DIVISION = 64, 32
 """How large expressions may grow, in terms and in divisions within divisions."""
+MOST_BRANCHES = 4
+"""How many sizes that are 0 if they are less are looked at in both ways."""
 
 
 class UndecidedSize(RelayTypeError):
@@ -365,8 +367,23 @@ def _least(value: Dim | int) -> int | None:
         return int(value)
     found = [_least_term(*term) for term in cast(SymbolicDim, value).terms.items()]
     total = None if None in found else sum(cast("list[int]", found))
+    split = _either(cast(SymbolicDim, value))
+    if split is not None:
+        least, sides = split[0], [_least(side) for side in split[1:]]
+        known = [side for side in (*sides, total) if side is not None]
+        return (min if least else max)(known) if known and not (least and None in sides) else total
     below = _multiplied_out(cast(SymbolicDim, value)) if total is None else None
     return total if below is None else _least(below)
+
+
+def _either(value: SymbolicDim) -> tuple[bool, Dim, Dim] | None:
+    """For a size that is 0 if it is less: two expressions, and whether `value` is their smaller one, not the larger."""
+    positive = [(m, c) for m, c in value.terms.items() if len(m) == 1 and type(m[0]) is Positive]
+    if not 0 < len(positive) <= MOST_BRANCHES:
+        return None
+    monomial, factor = positive[0]
+    without = _sum(value, _made({monomial: factor}), -1)
+    return factor < 0, without, apply_operation("tir.Add", without, _product_of(cast(Any, monomial[0]).numerator, factor))
 
 
 def _least_term(monomial: Monomial, factor: int) -> int | None:

@@ -90,12 +90,33 @@ def _read(control: Expr, inside: set[Expr]) -> list[Expr]:
 
 def _called(control: Expr, read: Sequence[Expr], args: Sequence[Expr]) -> Call:
     """The call of a function that is the choice or loop."""
-    params = [Var(f"p{k}") for k in range(len(read))]
+    params = [Var(f"p{k}", r.checked_type) for k, r in enumerate(read)]
     memo: dict[Expr, Expr] = dict(zip(read, params))
     function = Function(params, rewrite(control, lambda new, _: new, memo=memo))
     if free_vars(function):
         raise RelayTypeError("a loop that reads what is not computed before it", code="codegen.open-operator")
     return Call(function, args, span=control.span)
+
+
+def with_types_of_arguments(mod: IRModule) -> IRModule:
+    """A typed module whose choices and loops take what they are given: sizes have got names, or are expressions."""
+    body = mod["main"].body
+    told = {n for n in walk((body,), around) if is_apart(n) and not _takes(cast(Call, n))}
+
+    def post(new: Expr, old: Expr) -> Expr:
+        if old not in told or not isinstance(new, Call) or not isinstance(old, Call):
+            return new
+        function = cast(Function, new.op)
+        params = [Var(p.name_hint, a.checked_type) for p, a in zip(function.params, old.args)]
+        memo: dict[Var, Expr] = dict(zip(function.params, params))
+        return Call(Function(params, with_params(function.body, memo)), new.args, span=new.span)
+
+    return with_body(mod, rewrite(body, post)) if told else mod
+
+
+def _takes(call: Call) -> bool:
+    params = cast(Function, call.op).params
+    return all(p.type_annotation == a.checked_type for p, a in zip(params, call.args))
 
 
 def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:

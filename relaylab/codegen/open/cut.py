@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from relaylab.codegen.open.choices import around, is_apart, with_choices_apart
+from relaylab.codegen.open.choices import around, is_apart, with_choices_apart, with_types_of_arguments
 from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.told import shape_told, with_told_sizes
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
@@ -27,7 +27,7 @@ from relaylab.ir.types import TensorType, TupleType, Type
 from relaylab.ir.visit import children, rewrite, substitute, walk
 from relaylab.op.base import Operator
 from relaylab.support.errors import RelayError, RelayTypeError
-from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, Sequential, SimplifyExpr
+from relaylab.transform import DynamicToStatic, EliminateCommonSubexpr, InferType, SimplifyExpr
 from relaylab.transform.normal_forms.first_order import first_order
 
 GRAPH = (Call, Constant, Op, Tuple, TupleGetItem, Var)
@@ -97,13 +97,12 @@ def cut(mod: IRModule) -> StagedProgram:
 
 def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
-    passes = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()])
-    mod = InferType()(first_order(_told(passes(with_choices_apart(_with_named_inputs(mod))))))
+    mod = InferType()(first_order(_told(_simpler(with_choices_apart(_with_named_inputs(mod))))))
     mod = with_equal_sizes(_with_results(mod, [mod["main"].body], mod["main"].params))
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):
         body = mod["main"].body
-        calls = [cast(Call, n) for n in walk((body,), around) if _finds(n)]
+        calls = _next_found(body)
         names = [f"found_{len(findings) + k}" for k in range(len(calls))]
         if not calls:
             break
@@ -113,7 +112,7 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
         renewed = rewrite(Tuple(fields), lambda now, _: now, memo={f.call: f.var for f in new})
         findings += new
         mod = with_equal_sizes(
-            _told(passes(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]])))
+            _told(_simpler(_with_results(mod, children(renewed), [*mod["main"].params, *[f.var for f in new]])))
         )
     for node in walk((mod["main"].body,), around):
         what = op_name(node) or type(node).__name__
@@ -125,10 +124,30 @@ def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     return mod, findings
 
 
+def _simpler(mod: IRModule) -> IRModule:
+    """The program in which what says a size is computed once, at every level of optimization: it is found once then."""
+    for simpler in (DynamicToStatic(), InferType(), SimplifyExpr(), EliminateCommonSubexpr(), InferType()):
+        mod = simpler(mod)
+    return mod
+
+
+def _next_found(body: Expr) -> list[Call]:
+    """The calls that find something of what is known; what may be told by sizes that are found next is not among them."""
+    calls: list[Call] = []
+    behind: set[Expr] = set()
+    """What is computed of something that has sizes without names."""
+    for node in walk((body,), around):
+        if _finds(node):
+            calls.append(cast(Call, node))
+        if _is_unknown(node.inferred) or not behind.isdisjoint(around(node)):
+            behind.add(node)
+    return [c for c in calls if behind.isdisjoint(c.args)] or calls
+
+
 def _told(mod: IRModule) -> IRModule:
     """The program with known sizes wherever those that have names decide them."""
     for _ in range(MOST_ROUNDS):
-        before, mod = mod, InferType()(with_told_sizes(mod))
+        before, mod = mod, InferType()(with_types_of_arguments(InferType()(with_told_sizes(mod))))
         if mod is before:
             break
     return mod

@@ -6,7 +6,8 @@ part the others are kept (`Told.shapes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from relaylab.codegen.open.values import UNKNOWN, Followed, kept
@@ -17,7 +18,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType
 from relaylab.ir.visit import rewrite, walk
-from relaylab.transform.engine.build import call
+from relaylab.transform.engine.build import call, reshaped, scalar
 
 Shape = tuple[Dim, ...]
 FARTHEST = 2**31 - 1
@@ -110,10 +111,26 @@ def _reshaped(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
     copies = lambda k, v: not record.allowzero and isinstance(v, int) and v == 0
     shape: list[Any] = [own[k] if copies(k, v) else v for k, v in enumerate(values.reshape(-1))]
     open_ = [k for k, v in enumerate(shape) if type(v) is AnyDim or (isinstance(v, int) and v == -1)]
-    if len(open_) > 1 or (open_ and not all(isinstance(v, int) and v for k, v in enumerate(shape) if k not in open_)):
+    if len(open_) > 1:
         return None
-    shape = [-1 if k in open_ else dim(v) for k, v in enumerate(shape)]
-    return lambda new: call("reshape", new.args[0], newshape=tuple(shape), allowzero=True)
+    if open_:
+        shape[open_[0]] = _left(own, [v for k, v in enumerate(shape) if k not in open_])
+    to = tuple(map(dim, shape))
+    return None if any(type(d) is AnyDim for d in to) else lambda new: reshaped(new.args[0], to)
+
+
+def _left(whole: Iterable[Any], others: Iterable[Any]) -> Any:
+    """What is left of a product without some factors."""
+    rest, by = list(whole), 1
+    for factor in others:
+        if factor in rest:
+            rest.remove(factor)
+        else:
+            by = by * factor
+    many: Any = math.prod(rest)
+    if by == 0 or type(many) is AnyDim or (isinstance(many, int) and isinstance(by, int) and many % by):
+        return UNKNOWN
+    return many // by
 
 
 def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
@@ -127,14 +144,24 @@ def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
     counts = [_extent(shape[a], *limits) for a, *limits in zip(axes, begins, ends, steps, strict=True)]
     if any(type(n) is AnyDim for n in counts):
         return None
-    first = tuple(int(b) for b in begins)
+    if not all(isinstance(b, int) for b in begins):
+        return None if len(begins) > 1 else lambda new: _picked(new, axes[0], counts[0])
+    first = tuple(map(int, begins))
     attrs = dict(begin=first, end=(FARTHEST,) * len(first), strides=(1,) * len(first), axes=tuple(axes))
     return lambda new: call("strided_slice", new.args[0], **attrs, count=tuple(counts))
 
 
+def _picked(new: Call, axis: int, count: Dim) -> Expr:
+    """As many elements from a size on."""
+    whole = lambda x: call("cast", call("reshape", x, newshape=()), dtype="int64")
+    begin, end = whole(new.args[1]), whole(new.args[2])
+    places = call("arange", begin, end, scalar(1, "int64"), dtype="int64", count=(count,))
+    return call("take", new.args[0], places, axis=axis)
+
+
 def _extent(extent: Any, first: Any, last: Any, step: Any) -> Dim:
     """How many elements there are from `first` on, where sizes tell it."""
-    if step != 1 or not isinstance(first, int) or type(extent) is AnyDim:
+    if step != 1 or type(extent) is AnyDim:
         return UNKNOWN
     begin: Any = first if first >= 0 else extent + first
     end: Any = last if last >= 0 else extent + last
@@ -170,6 +197,8 @@ def _padded(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
         pairs = tuple([tuple(map(int, pair)) for pair in widths])
         return lambda new: call("nn.pad", new.args[0], new.args[2], pad_width=pairs)
     shape = list(cast(TensorType, node.args[0].checked_type).shape)
+    if any(type(d) is AnyDim for d in shape):
+        return None
     dtype = cast(TensorType, node.checked_type).dtype
 
     def made(new: Call) -> Expr:

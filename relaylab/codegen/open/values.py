@@ -62,6 +62,18 @@ class Share:
         return cast(SymbolicDim, self.whole + (self.by - 1)) // self.by
 
 
+@dataclass(frozen=True)
+class Alike:
+    """Whether two sizes are equal, where only a run tells it."""
+
+    left: Any
+    right: Any
+
+    def of(self, a: object, b: object) -> bool:
+        """Whether it is asked of these two."""
+        return (a, b) in ((self.left, self.right), (self.right, self.left))
+
+
 def kept(make: Callable[[], Kept]) -> Kept | None:
     """What `make` gives; None where it is no expression of sizes."""
     try:
@@ -172,7 +184,7 @@ def _each(change: Callable[..., object], *arrays: Values) -> Values:
 def _fits(dtype: str, value: object) -> object:
     """A value as an element of the data type; numbers that wrap around there, and rounded ones, are not followed."""
     if isinstance(value, (bool, np.bool_)) or dtype not in INTEGERS:
-        return value if isinstance(value, (bool, np.bool_, AnyDim, Share)) else UNKNOWN
+        return value if isinstance(value, (bool, np.bool_, AnyDim, Share, Alike)) else UNKNOWN
     return UNKNOWN if isinstance(value, int) and abs(value) >= 2 ** (int(dtype[3:]) - 1) else value
 
 
@@ -192,15 +204,13 @@ def _known(*values: object) -> None:
         raise UndecidedSize("a value that data decides", code="type.symbolic")
 
 
-def _same(a: object, b: object) -> bool:
+def _same(a: Any, b: Any) -> bool | Alike:
     _known(a, b)
     if a == b:
         return True
     if isinstance(a, Share) or isinstance(b, Share):
         raise UndecidedSize("floats", code="type.symbolic")
-    if differ(*(d if isinstance(d, SymbolicDim) else dim(d) for d in (a, b))):
-        return False
-    raise UndecidedSize(f"whether {a} is {b}", code="type.symbolic")
+    return False if differ(*(d if isinstance(d, SymbolicDim) else dim(d) for d in (a, b))) else Alike(a, b)
 
 
 def _less(a: Any, b: Any) -> bool:
@@ -209,9 +219,11 @@ def _less(a: Any, b: Any) -> bool:
 
 
 def _chosen(condition: object, a: object, b: object) -> object:
-    if isinstance(condition, (bool, np.bool_, int)):
+    if isinstance(condition, (bool, np.bool_)):
         return a if condition else b
-    return a if _same(a, b) else UNKNOWN
+    if isinstance(condition, Alike) and condition.of(a, b):
+        return b  # which `a` is where it is taken
+    return a if _same(a, b) is True else UNKNOWN
 
 
 def _divided(a: Any, b: Any) -> object:
@@ -219,13 +231,24 @@ def _divided(a: Any, b: Any) -> object:
     _known(a, b)
     if isinstance(a, Share):
         return a / b
+    if isinstance(b, SymbolicDim):
+        return _times(a, b)
     if not (a >= 0 and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
 
 
+def _times(a: Any, b: SymbolicDim) -> object:
+    """How many times a size is in one that is a multiple of it."""
+    monomial, factor = next(iter(b.terms.items()))
+    many = a.terms.get(monomial, 0) // factor if isinstance(a, SymbolicDim) else 0
+    return many if many and a == b * many else UNKNOWN
+
+
 def _down(a: Any, b: Any) -> object:
     _known(a, b)
+    if isinstance(b, SymbolicDim):
+        return _times(a, b)
     if isinstance(a, Share):
         return Share(cast(SymbolicDim, (a / b).down()))
     return a // b
@@ -248,8 +271,12 @@ def _between(choose: Callable[[Any, Any], object]) -> Callable[[Any, Any], objec
     return of
 
 
-def _not(decide: Callable[[Any, Any], bool], turned: bool = False) -> Callable[[Any, Any], bool]:
-    return lambda a, b: not (decide(b, a) if turned else decide(a, b))
+def _not(decide: Callable[[Any, Any], object], turned: bool = False) -> Callable[[Any, Any], object]:
+    def of(a: Any, b: Any) -> object:
+        found = decide(b, a) if turned else decide(a, b)
+        return not found if isinstance(found, bool) else UNKNOWN
+
+    return of
 
 
 def _rounded(value: object, up: bool) -> object:
