@@ -103,18 +103,18 @@ def _static(name: str, new: Call, keeps: int, attrs: Mapping[str, object]) -> Ex
 
 
 def _reshaped(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
-    """To a shape of which all is known, or all but one number, which then follows from the others."""
+    """To a shape of which all is known; -1 is what the others leave."""
     values, record = followed.values(node.args[1]), cast(Any, facets(node))
     if values is None:
         return None
     own = cast(TensorType, node.args[0].checked_type).shape
     copies = lambda k, v: not record.allowzero and isinstance(v, int) and v == 0
     shape: list[Any] = [own[k] if copies(k, v) else v for k, v in enumerate(values.reshape(-1))]
-    open_ = [k for k, v in enumerate(shape) if type(v) is AnyDim or (isinstance(v, int) and v == -1)]
-    if len(open_) > 1:
-        return None
-    if open_:
-        shape[open_[0]] = _left(own, [v for k, v in enumerate(shape) if k not in open_])
+    if any(type(v) is AnyDim for v in shape):
+        return None  # what data says has to fit, which is asked when it is found
+    left = [k for k, v in enumerate(shape) if isinstance(v, int) and v == -1]
+    if len(left) == 1:
+        shape[left[0]] = _left(own, [v for k, v in enumerate(shape) if k not in left])
     to = tuple(map(dim, shape))
     return None if any(type(d) is AnyDim for d in to) else lambda new: reshaped(new.args[0], to)
 

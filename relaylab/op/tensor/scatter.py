@@ -59,10 +59,9 @@ class Scattering(Opaque):
                 s.fail(f"{type_text(at)} reaches beyond {type_text(x)} along axis {d}")
         return x
 
-    def places(self, data: np.ndarray, indices: np.ndarray) -> list[tuple[tuple, tuple]]:
-        """(where in the result, where in the updates) of each update, in order."""
-        axis = self.axis % data.ndim
-        return [(place(at, axis, int(indices[at])), at) for at in np.ndindex(*indices.shape)]
+    def places(self, data: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Where each update goes, in order, as numpy's indices."""
+        return place(np.indices(indices.shape, sparse=True), self.axis % data.ndim, indices)
 
     def combine(self, b: ElementBuilder, old: Element, new: Element) -> Element:
         """What a place holds after an update."""
@@ -99,8 +98,7 @@ class scatter(Scattering):
 
     def reference(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
         out = data.copy()
-        for to, source in self.places(data, indices):
-            out[to] = updates[source]
+        out[self.places(data, indices)] = updates  # of equal places the last one counts
         return out
 
 
@@ -112,8 +110,7 @@ class scatter_add(Scattering):
 
     def reference(self, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
         out = data.copy()
-        for to, source in self.places(data, indices):
-            out[to] += updates[source]
+        np.add.at(out, self.places(data, indices), updates)
         return out
 
     def combine(self, b: ElementBuilder, old: Element, new: Element) -> Element:
