@@ -23,7 +23,10 @@ OPEN = (
     "nn.batch_to_space_nd nn.bias_add nn.dense nn.depth_to_space nn.group_norm nn.instance_norm "
     "nn.l2_normalize nn.layer_norm nn.log_softmax nn.matmul nn.prelu nn.softmax nn.space_to_batch_nd "
     "nn.space_to_depth one_hot repeat reverse reverse_sequence sequence_mask slice_like "
-    "sliding_window split squeeze stack stft take tile transpose trilu where cumsum topk sort"
+    "sliding_window split squeeze stack stft take tile transpose trilu where cumsum topk sort "
+    "image.dilation2d matrix_set_diag nn.avg_pool2d_grad nn.contrib_conv2d_NCHWc nn.contrib_dense_pack nn.correlation "
+    "nn.cross_entropy nn.cross_entropy_with_logits nn.fifo_buffer nn.lrn nn.nll_loss "
+    "vision.multibox_prior vision.multibox_transform_loc vision.yolo_reorg"
 ).split()
 Group = list[tuple[tuple[int, ...], int]]
 """Axes that are open, by where their tensor is."""

@@ -133,7 +133,7 @@ def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:
 
 
 def sizes_said(expr: Expr) -> set[SizeVar]:
-    """The sizes in what an expression says, types and attributes, and not those that its types are inferred to have."""
+    """The sizes in what is written in an expression: types and attributes, not what types are inferred to have."""
     said: list[object] = [d for t in types_in(expr) for leaf in type_leaves(t) for d in getattr(leaf, "shape", ())]
     for node in walk((expr,)):
         if isinstance(node, Call) and isinstance(node.attrs, Attrs):

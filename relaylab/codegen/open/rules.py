@@ -53,7 +53,9 @@ def has_rule(call: Call) -> bool:
 
 def is_exact(call: Call) -> bool:
     """Whether what a type relation gives for numbers has to be what it gave for sizes: kernels rely on it."""
-    return cast(Op, call.op).definition.is_procedure() or cast(Op, call.op).name in EXACT
+    name, definition = cast(Op, call.op).name, cast(Op, call.op).definition
+    alone = len(call.args) <= 1 and definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
+    return definition.is_procedure() or name in EXACT or not (alone or name in ASKED or has_rule(call))
 
 
 def equalities(call: Call) -> list[Equal] | None:
@@ -81,7 +83,7 @@ def _relied_on(call: Call, op: Op, ins: Sequence[Shape], out: Shape) -> Iterable
         return [(product(ins[0]), product(out))]
     if op.definition.pattern <= OpPattern.BROADCAST:
         return _stretched(ins, out)
-    return () if len(ins) <= 1 and op.definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE else None
+    return ()
 
 
 def _stretched(ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
@@ -153,13 +155,6 @@ def _indexed(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     return _stretched(places, out[: len(out) - (len(data) - len(places))])
 
 
-def _windows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
-    """Windows of known size over images of any; as many channels as are known."""
-    layouts = facets(call).layouts
-    whole = layouts[0].whole(ins[0])
-    return None if any(isinstance(d, SymbolicDim) for d in (whole["C"], *ins[1])) else ()
-
-
 def _like_first(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     """Of the second argument only the type is read."""
     return _stretched(ins[:1], out)
@@ -186,7 +181,6 @@ RULES: Mapping[str, Rule] = {
     "concatenate": _joined, "stack": _stacked, "take": _taken, "gather": _gathered, "gather_nd": _places,
     "adv_index": _indexed, "einsum": _products, "searchsorted": _rows,
     "squeeze": lambda call, ins, out: [(product(ins[0]), product(out))],
-    **{f"nn.conv{n}d{kind}": _windows for n in (1, 2, 3) for kind in ("", "_transpose")},
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
     "nn.pad": _any, "nn.lrn": _any, "tile": _any, "repeat": _any,
     "argmax": _any, "argmin": _any, "variance": _about_mean,
@@ -196,11 +190,9 @@ RULES: Mapping[str, Rule] = {
     "arange": _any, "shape_of": _any, "ndarray_size": _any,
 }  # fmt: skip
 """What kernels take for equal."""
-EXACT = frozenset({
-    "split", "meshgrid", "one_hot", "sequence_mask", "reverse_sequence", "slice_like", "unravel_index",
-    "sliding_window", "stft", "image.grid_sample", "image.crop_and_resize",
-})  # fmt: skip
-"""Operators whose kernels rely on their relations alone, which give for numbers what they gave for sizes."""
+EXACT = frozenset({"split", "meshgrid", "sliding_window"})
+"""Operators of one argument whose kernels rely on their relations alone, which give for numbers what they gave for
+sizes. Those of several without a rule do too."""
 ASKED = EXACT | {
     "nn.pad",
     "argmax",
@@ -209,7 +201,6 @@ ASKED = EXACT | {
     "gather",
     "gather_nd",
     "adv_index",
-    *(f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")),
 }
 """Operators of which the relation is asked with numbers: a window has to fit, a mirror to have enough before it, what
 is chosen from to have elements."""

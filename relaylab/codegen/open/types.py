@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open.rules import Equal, equalities, has_rule, is_exact, touches_open
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.dims import Dim, IntImm, SizeVar, SymbolicDim
-from relaylab.ir.expr import Call, Function
+from relaylab.ir.expr import Call, Constant, Function
 from relaylab.ir.free import sizes_in
 from relaylab.ir.op import Op, facets
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type, type_text
@@ -47,6 +49,8 @@ class _Asked:
     types: tuple[Type | None, ...]
     out: Type | None
     names: tuple[SizeVar, ...]
+    values: tuple[np.ndarray | None, ...]
+    """Those of arguments that are constants."""
     exact: bool
     """Whether what its relation gives for numbers has to be what it gave for sizes."""
     answers: dict[tuple[int, ...], str]
@@ -57,7 +61,9 @@ class _Asked:
         """What is asked of the sizes of a call."""
         types, record = tuple(a.checked_type for a in call.args), cast(Operator, facets(call))
         names = sizes_in([d for t in (*types, call.checked_type) for d in dims_of(t)])
-        return _Asked(record, types, call.checked_type, tuple(names), is_exact(call), {})
+        looks = type(record).refusal is not Operator.refusal
+        values = tuple(a.data.numpy() if looks and isinstance(a, Constant) else None for a in call.args)
+        return _Asked(record, types, call.checked_type, tuple(names), values, is_exact(call), {})
 
     def answer(self, known: Mapping[SizeVar, int]) -> str:
         """Why it does not take these sizes; "" if it does."""
@@ -76,7 +82,7 @@ class _Asked:
         try:
             record = cast(Operator, with_known_sizes(self.record, known))
             given = record.relation(KnownSizes(), *types)
-            refused = record.refusal(types, [None] * len(types))
+            refused = record.refusal(types, self.values)
         except RelayError as error:
             return error.message
         return refused or ("" if given == out or not self.exact else f"it would give {given}")
@@ -110,7 +116,7 @@ class AskedTypes:
             self.equal = dict.fromkeys(equalities(call) or (), call.op.name) | self.equal
             if not has_rule(call):
                 asked = _Asked.of(call)
-                every.setdefault((repr(asked.record), asked.types, asked.out), asked)
+                every.setdefault((repr(asked.record), asked.types, asked.out, *map(id, asked.values)), asked)
         self.found = [asked for asked in every.values() if asked.exact or asked.refuses_some()]
 
     def check(self, known: Mapping[SizeVar, int]) -> None:

@@ -134,9 +134,8 @@ class ConvTranspose(Convolution):
 
     def _extent(self, s: TypeSolver, k: int, extent: Dim, kernel: Dim) -> Dim:
         stride, dilation, extra = self.steps[k]
-        out = derive(
-            lambda n, m: max(stride * (n - 1) + reach(m, dilation) - sum(self.pads[k]) + extra, 0), extent, kernel
-        )
+        more = extra - sum(self.pads[k])
+        out = derive(lambda n, m: stride * (n - 1) + reach(m, dilation) + more, extent, kernel)
         if isinstance(out, int) and out < 1:
             s.fail(f"the padding {list(self.padding)} leaves nothing of the result along {self.spatial[k]}")
         return out

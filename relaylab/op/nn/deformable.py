@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from relaylab.ir.dims import larger
 from relaylab.ir.types import Dim, IntImm, TensorType, Type, type_text
 from relaylab.loop.expr import Tensor
 from relaylab.loop.scalar import compute_dtype
@@ -278,8 +279,8 @@ class correlation(OutElementwiseFusable):
         return TensorType((x.shape[0], (2 * self.radius + 1) ** 2, *sizes), x.dtype)
 
     def _extent(self, extent: Dim, pad: tuple[int, int]) -> Dim:
-        border = self.max_displacement + (self.kernel_size - 1) // 2
-        return derive(lambda n: max(math.ceil((n + sum(pad) - 2 * border) / self.stride1), 0), extent)
+        less = 2 * (self.max_displacement + (self.kernel_size - 1) // 2) - sum(pad)
+        return derive(lambda n: cast(int, larger((n - less + self.stride1 - 1) // self.stride1, 0)), extent)
 
     def reference(self, data1: np.ndarray, data2: np.ndarray) -> np.ndarray:
         widths = [(0, 0), (0, 0), *pads(self.padding, 2)]
@@ -300,7 +301,7 @@ class correlation(OutElementwiseFusable):
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data1: Readable, data2: Readable) -> Element:
         n, q, y, x = i
         size, before = 2 * self.radius + 1, [p[0] for p in pads(self.padding, 2)]
-        channels, extents = int(data1.shape[1]), [int(m) for m in data1.shape[2:]]
+        channels, *extents = data1.shape[1:]
         moves = [(q // size - self.radius) * self.stride2, (q % size - self.radius) * self.stride2]
 
         def read(data: Readable, c: Element, place: list[Element]) -> Element:
@@ -313,7 +314,7 @@ class correlation(OutElementwiseFusable):
             return one * two if self.is_multiply else b.abs(one - two)
 
         box = [channels, self.kernel_size, self.kernel_size]
-        return b.sum(box, term) / float(math.prod(box))
+        return b.sum(box, term) / b.number(math.prod(box), out.dtype)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         """Absolute differences are no products."""

@@ -175,7 +175,7 @@ class contrib_dense_pack(Product):
         def product(k: Element) -> Element:
             return b.cast(data(i[0], k), out.dtype) * b.cast(weight(*layout.index({"N": i[1], "C": k})), out.dtype)
 
-        return b.sum(int(data.shape[1]), product)
+        return b.sum(data.shape[1], product)
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         return elements(out) * elements(types[0]) // max(extent(dims(types[0])[0]), 1)

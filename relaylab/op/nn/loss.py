@@ -42,9 +42,8 @@ class cross_entropy(CrossEntropy):
         return np.array(total / len(predictions), predictions.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, predictions: Readable, targets: Readable) -> Element:
-        extents = [int(n) for n in predictions.shape]
-        total = b.sum(extents, lambda n, c: targets(n, c) * b.log(predictions(n, c)))
-        return -total / float(extents[0])
+        total = b.sum(predictions.shape, lambda n, c: targets(n, c) * b.log(predictions(n, c)))
+        return -total / b.number(predictions.shape[0], out.dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -62,8 +61,8 @@ class cross_entropy_with_logits(CrossEntropy):
         return np.array(total / len(predictions), predictions.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, predictions: Readable, targets: Readable) -> Element:
-        extents = [int(n) for n in predictions.shape]
-        return -b.sum(extents, lambda n, c: targets(n, c) * predictions(n, c)) / float(extents[0])
+        total = b.sum(predictions.shape, lambda n, c: targets(n, c) * predictions(n, c))
+        return -total / b.number(predictions.shape[0], out.dtype)
 
     @classmethod
     def samples(cls) -> list[Sample]:
@@ -122,7 +121,7 @@ class nll_loss(OutElementwiseFusable):
         loss = lambda *at: term(at, lambda t: -predictions(at[0], t, *at[1:]))
         if self.reduction == "none":
             return loss(*i)
-        box = [int(n) for n in targets.shape]
+        box = targets.shape
         total = b.sum(box, loss)
         one = b.const(1, out.dtype)
         return total / b.sum(box, lambda *at: term(at, lambda t: one)) if self.reduction == "mean" else total

@@ -93,7 +93,7 @@ class lrn(Opaque):
 
         def square(k: Element) -> Element:
             c = i[axis] + k - half
-            x = b.guard(b.inside(c, int(data.shape[axis])), lambda: data(*place(i, axis, c)), b.const(0, out.dtype))
+            x = b.guard(b.inside(c, data.shape[axis]), lambda: data(*place(i, axis, c)), b.const(0, out.dtype))
             return x * x
 
         return data(*i) / b.pow(b.sum(2 * half + 1, square) * (self.alpha / self.size) + self.bias, self.beta)

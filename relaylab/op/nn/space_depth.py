@@ -256,7 +256,7 @@ class fifo_buffer(Opaque):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, buffer: Readable) -> Element:
         axis = self.axis % len(i)
-        new, kept = int(data.shape[axis]), int(buffer.shape[axis]) - int(data.shape[axis])
+        new, kept = data.shape[axis], buffer.shape[axis] - data.shape[axis]
         old = b.guard(i[axis] < kept, lambda: buffer(*place(i, axis, i[axis] + new)), b.const(0, out.dtype))
         return b.guard(i[axis] >= kept, lambda: data(*place(i, axis, i[axis] - kept)), old)
 

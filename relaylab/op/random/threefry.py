@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from relaylab.loop.expr import ScalarExpr
 from relaylab.op.helpers import Element, ElementBuilder, Readable
 
 PARITY = 0x1BD11BDAA9FC1A22
@@ -103,8 +104,9 @@ class Drawn:
     def __init__(self, b: ElementBuilder, generator: Readable, size: int = 0):
         self.b, self.generator, self.size = b, generator, size
         self.full = b.all_of(b.eq(generator(8), self.word(0)), b.eq(generator(9), self.word(0)))
-        self.room = generator(7) < self.word(FULL - size)
-        self.renews = b.all_of(self.full, generator(7) >= self.word(FULL - size))
+        last = self.word(FULL) - b.cast(size, "uint64") if isinstance(size, ScalarExpr) else self.word(FULL - size)
+        self.room = generator(7) < last
+        self.renews = b.all_of(self.full, generator(7) >= last)
 
     def word(self, value: int) -> Element:
         return self.b.const(value, "uint64")
@@ -135,10 +137,11 @@ class Drawn:
 
     def next(self, i: Element) -> Element:
         """Word `i` of the advanced generator."""
+        b = self.b
         fresh = [*self.renewed([self.word(FULL)] * 2), *(self.word(v) for v in (0, 0, 0, 0, FIRST, 0))]
-        new = [self.b.select(self.renews, f, v) for f, v in zip(fresh, self.state())]
-        new[7] = new[7] + self.word(-(-self.size // 4) * 4)
-        return select(self.b, new, i)
+        new = [b.select(self.renews, f, v) for f, v in zip(fresh, self.state())]
+        new[7] = new[7] + b.number((self.size + 3) // 4 * 4, "uint64")
+        return select(b, new, i)
 
     def at(self, flat: Element) -> Element:
         """The random word number `flat` (an index)."""

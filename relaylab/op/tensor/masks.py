@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -102,25 +103,27 @@ class matrix_set_diag(Injective):
     def _length(rows: int, columns: int, k: int) -> int:
         return min(rows + min(k, 0), columns - max(k, 0))
 
-    def _shift(self, rows: int, columns: int, k: int, width: int) -> int:
-        """Where diagonal `k` begins in its row of `diagonal`."""
+    def _shift(self, length: Any, k: int, width: Any) -> Any:
+        """Where diagonal `k` of this length begins in its row of `diagonal`."""
         right = self.super_diag_right_align if k >= 0 else self.sub_diag_right_align
-        return width - self._length(rows, columns, k) if right else 0
+        return width - length if right else 0
 
     def reference(self, data: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
         out, (rows, columns) = data.copy(), data.shape[-2:]
         for k in range(self.k1, self.k2 + 1):
             row = diagonal if self.k1 == self.k2 else diagonal[..., self.k2 - k, :]
-            first = self._shift(rows, columns, k, diagonal.shape[-1])
+            first = self._shift(self._length(rows, columns, k), k, diagonal.shape[-1])
             for n in range(self._length(rows, columns, k)):
                 out[..., n - min(k, 0), n + max(k, 0)] = row[..., first + n]
         return out
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, diagonal: Readable) -> Element:
-        rows, columns, width = int(data.shape[-2]), int(data.shape[-1]), int(diagonal.shape[-1])
+        rows, columns, width = (*data.shape[-2:], diagonal.shape[-1])
         value = data(*i)
+        known = isinstance(rows, int) and isinstance(columns, int)
         for k in range(self.k1, self.k2 + 1):
-            at = i[-1] - max(k, 0) + self._shift(rows, columns, k, width)
+            length = self._length(rows, columns, k) if known else b.min(rows + min(k, 0), columns - max(k, 0))
+            at = i[-1] - max(k, 0) + self._shift(length, k, width)
             where = (*i[:-2], at) if self.k1 == self.k2 else (*i[:-2], self.k2 - k, at)
             value = b.guard(b.eq(i[-1] - i[-2], k), lambda where=where: diagonal(*where), value)
         return value

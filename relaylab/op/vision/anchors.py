@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.ir.expr import Call, TupleWrapper
 from relaylab.ir.types import TensorType, TupleType, Type, type_text
-from relaylab.loop.expr import Tensor
+from relaylab.loop.expr import Local, ScalarExpr, Tensor
 from relaylab.op import rules
 from relaylab.op.base import Floats, Input, Opaque, Sample, arg, attr, op, sample, wrap
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
@@ -66,16 +66,17 @@ class multibox_prior(Opaque):
         return (np.clip(boxes, 0.0, 1.0) if self.clip else boxes).astype(data.dtype)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        height, width = (int(n) for n in data.shape[2:])
-        halves = self.halves(height, width)
+        height, width = data.shape[2:]
+        known: list[Any] = [b.number(n, "float64") if isinstance(n, ScalarExpr) else n for n in (height, width)]
+        halves = self.halves(*known)
         cell, kind = i[1] // len(halves), i[1] % len(halves)
-        steps = self._steps(height, width)
+        steps = self._steps(*known)
         centers = [
             (b.cast(k, "float64") + o) * st for k, o, st in zip((cell // width, cell % width), self.offsets, steps)
         ]
-        w, h = (b.const(x, "float64") for x in halves[-1])
+        w, h = (b.number(x, "float64") for x in halves[-1])
         for k in reversed(range(len(halves) - 1)):
-            w, h = (b.select(b.eq(kind, k), b.const(v, "float64"), old) for v, old in zip(halves[k], (w, h)))
+            w, h = (b.select(b.eq(kind, k), b.number(v, "float64"), old) for v, old in zip(halves[k], (w, h)))
         horizontal = b.eq(i[2] % 2, 0)
         center, half = b.select(horizontal, centers[1], centers[0]), b.select(horizontal, w, h)
         value = center + half * b.select(i[2] < 2, b.const(-1.0, "float64"), b.const(1.0, "float64"))
@@ -133,21 +134,27 @@ class multibox_transform_loc(Opaque):
 
     def procedure(self, p: Procedure, *tensors: Tensor) -> None:
         rows, valid, cls_prob, loc_pred, anchor = tensors
-        b, (batch, classes, count) = p.b, cls_prob.shape
+        b, (batch, classes, _) = p.b, cls_prob.shape
         p.each(rows, lambda *i: b.const(-1, rows.dtype))
         with p.parallel(batch) as n:
             found = p.let(0)
-            with p.loop(count if classes > 1 else 0) as k:
-                best, kind = p.let(cls_prob(n, 1, k)), p.let(0)
-                with p.loop(classes - 1) as c:
-                    p.add(kind, b.select(cls_prob(n, c + 1, k) > best, c - kind, b.index(0)))
-                    p.add(best, cls_prob(n, c + 1, k), "max")
-                with p.when(best >= self.threshold):
-                    box = self._corners(p, n, k, loc_pred, anchor)
-                    for column, x in enumerate((kind, best, *box)):
-                        p.store(rows, (n, found, column), b.cast(x, rows.dtype))
-                    p.add(found, 1)
+            for some in p.sides(b.index(classes) > 1):
+                if some:
+                    self._rows(p, rows, (n, found), cls_prob, loc_pred, anchor)
             p.store(valid, n, b.cast(found, "int32"))
+
+    def _rows(self, p: Procedure, rows: Tensor, to: tuple[Element, Local], cls_prob: Tensor, *boxes: Tensor) -> None:
+        """The rows of an example: an anchor's class, score and corners where the score is high enough."""
+        b, (n, found), (_, classes, count) = p.b, to, cls_prob.shape
+        with p.loop(count) as k:
+            best, kind = p.let(cls_prob(n, 1, k)), p.let(0)
+            with p.loop(classes - 1) as c:
+                p.add(kind, b.select(cls_prob(n, c + 1, k) > best, c - kind, b.index(0)))
+                p.add(best, cls_prob(n, c + 1, k), "max")
+            with p.when(best >= self.threshold):
+                for column, x in enumerate((kind, best, *self._corners(p, n, k, *boxes))):
+                    p.store(rows, (n, found, column), b.cast(x, rows.dtype))
+                p.add(found, 1)
 
     def _corners(self, p: Procedure, n: Element, k: Element, loc_pred: Tensor, anchor: Tensor) -> list[Element]:
         """The corners of an anchor moved and scaled by its offsets, in float64."""

@@ -283,7 +283,7 @@ class yolo_reorg(Injective):
         return out.reshape(n, c * self.stride**2, h // self.stride, w // self.stride)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
-        shape = [int(n) for n in data.shape[1:]]
+        shape = data.shape[1:]
         at = unravel(b, b.index(ravel(i[1:], out.shape[1:])), shape)
         source, inner = self._source(at, shape)
         return data(i[0], *unravel(b, b.index(ravel(source, inner)), shape))

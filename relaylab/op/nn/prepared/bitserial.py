@@ -68,7 +68,7 @@ def unpack(x: np.ndarray, axis: int) -> np.ndarray:
 
 def unpacked(b: ElementBuilder, x: Readable, axis: int) -> TensorView:
     """The same at the loop level."""
-    width, shape = WORDS[x.dtype], [int(n) for n in x.shape[:-1]]
+    width, shape = WORDS[x.dtype], [*x.shape[:-1]]
     shape[axis] *= width
 
     def element(*index: Element) -> Element:

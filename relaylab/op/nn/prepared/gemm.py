@@ -62,10 +62,10 @@ class contrib_conv2d_gemm_weight_transform(OutElementwiseFusable):
         return tiles.transpose(2, 0, 3, 1)
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, weights: Readable) -> Element:
-        _, width, ins, outs = (int(n) for n in weights.shape)
+        _, width, ins, outs = weights.shape
         o, k = i[0] * self.tile_rows + i[2], i[1] * self.tile_cols + i[3]
         tap = k // ins
-        inside = b.all_of(o < outs, k < math.prod(map(int, weights.shape[:3])))
+        inside = b.all_of(o < outs, k < math.prod(weights.shape[:3]))
         read = lambda: weights(tap // width, tap % width, k % ins, o)
         return b.guard(inside, read, b.const(0, out.dtype))
 
@@ -142,7 +142,7 @@ class contrib_conv2d_gemm_without_weight_transform(Conv):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable, weight: Readable) -> Element:
         shape = self._kernel(self.layouts[0].extents(data.shape)["C"], weight.shape)
-        rows, columns = int(weight.shape[2]), int(weight.shape[3])
+        rows, columns = weight.shape[2:]
 
         def element(y: Element, x: Element, c: Element, o: Element) -> Element:
             k = (y * shape[1] + x) * shape[2] + c
