@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import cast
 
 from relaylab.ir.dims import AnyDim, Dim, IntImm, SymbolicDim, UndecidedSize, differ, dim
@@ -77,6 +78,25 @@ def derive(rule: Callable[..., int], *dims: Dim | int) -> Dim:
         return dim(rule(*(cast(int, d) if isinstance(d, SymbolicDim) else extent(d) for d in dims)))
     except UndecidedSize:
         return AnyDim()
+
+
+FINEST = 8
+"""The largest divisor of a factor by which sizes with names are multiplied."""
+
+
+def scaled(n: Dim | int, factor: float) -> Dim:
+    """`n` times a factor, rounded to the nearest whole number, halves to even; 0 for what is less.
+
+    What a size with a name gives repeats with a period, so it is a sum of quotients: of 3 / 2 every four more are six.
+    """
+    if not isinstance(n, SymbolicDim):
+        return derive(lambda d: max(round(d * factor), 0), n)
+    exact = Fraction(factor)
+    if exact <= 0 or exact.denominator > FINEST:
+        return IntImm(0) if exact <= 0 else AnyDim()
+    period = exact.denominator if exact.denominator == 1 else 2 * exact.denominator
+    steps = [round((k + 1) * exact) - round(k * exact) for k in range(period)]
+    return derive(lambda d: sum((d + (period - 1 - k)) // period * step for k, step in enumerate(steps) if step), n)
 
 
 def normalize_axes(axes: Sequence[int] | None, rank: int, exclude: bool = False) -> tuple[int, ...] | None:

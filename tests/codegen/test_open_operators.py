@@ -154,3 +154,91 @@ def test_a_size_where_a_number_is_wanted_is_asked_at_each_call():
         forms(vm).open.run([floats(2, 2, 1)])
     assert told.value.code == "vm.size"
     compare(vm, [given], reference("image.affine_grid", [given], target_shape=(4, 5)))
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("lead", [(), (3,)], ids=["one", "rows"])
+def test_searches_in_sequences_of_any_length(right, lead):
+    n, m = SizeVar("n"), SizeVar("m")
+    vm = machine(opened("searchsorted", {"s": (*lead, n), "v": (*lead, m)}, right=right), open=True)
+    for length in (0, 1, 2, 3, 100, 5000):
+        for count in (0, 1, 40):
+            s = np.sort(RNG.integers(0, length // 2 + 2, (*lead, length)).astype("float32"))
+            v = RNG.integers(-1, length // 2 + 3, (*lead, count)).astype("float32")
+            v[..., 3:4] = np.nan
+            rows = zip(s, v) if lead else [(s, v)]
+            wanted = [np.searchsorted(a, b, "right" if right else "left") for a, b in rows]
+            compare(vm, [s, v], [np.stack(wanted).reshape(v.shape)])
+    assert one_form(vm)
+
+
+def test_matrices_of_an_open_batch_beside_two():
+    n = SizeVar("n")
+    vm = machine(opened("nn.batch_matmul", {"x": (n, 3, 4), "y": (2, 5, 4)}, transpose_b=True), open=True)
+    x, y = floats(2, 3, 4), floats(2, 5, 4)
+    compare(vm, [x, y], [x @ y.swapaxes(1, 2)])
+    assert one_form(vm)
+    compare(vm, [x[:1], y], [x[:1] @ y.swapaxes(1, 2)])
+    with pytest.raises(RelayError):
+        vm.invoke("main", floats(3, 3, 4), y)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("turned", [False, True], ids=["conv2d", "conv2d_transpose"])
+def test_convolutions_of_open_channels(groups, turned):
+    torch = pytest.importorskip("torch")
+    c, o, k = SizeVar("c"), SizeVar("o"), SizeVar("k")
+    kernel = (groups * c, o, k, 3) if turned else (groups * o, c, k, 3)
+    name = "nn.conv2d_transpose" if turned else "nn.conv2d"
+    w = relay.var("w", shape=kernel)
+    x = relay.var("x", shape=(1, groups * c, 6, SizeVar("n")))
+    sizes = [relay.var(f"size{d}", shape=(d,)) for d in (c, o)]  # which a product does not tell
+    layout = "IOHW" if turned else "OIHW"
+    body = call_operator(name, x, w, padding=(1, 1), groups=groups, strides=(2, 1), kernel_layout=layout)
+    vm = machine(relay.Function([x, w, *sizes], body), open=True)
+    judge = torch.nn.functional.conv_transpose2d if turned else torch.nn.functional.conv2d
+    for ins, outs, high, wide in ((1, 1, 3, 4), (3, 2, 1, 9), (17, 5, 2, 3)):
+        data, weight = floats(1, groups * ins, 6, wide), floats(groups * ins, outs, high, 3)
+        if not turned:
+            weight = floats(groups * outs, ins, high, 3)
+        wanted = judge(torch.tensor(data), torch.tensor(weight), padding=1, groups=groups, stride=(2, 1)).numpy()
+        compare(vm, [data, weight, floats(ins), floats(outs)], [wanted])
+    assert one_form(vm)
+
+
+def test_losses_of_any_batch_and_classes():
+    torch = pytest.importorskip("torch")
+    n, c = SizeVar("n"), SizeVar("c")
+    shapes, types = {"x": (n, c), "t": (n,), "w": (c,)}, {"t": "int64"}
+    vms = {r: machine(opened("nn.nll_loss", shapes, types, reduction=r), open=True) for r in ("mean", "sum", "none")}
+    soft = machine(opened("nn.cross_entropy_with_logits", {"x": (n, c), "t": (n, c)}), open=True)
+    for rows, classes in ((4, 3), (1, 1), (50, 20)):
+        x, w = floats(rows, classes), np.abs(floats(classes)) + 0.1
+        t, share = RNG.integers(0, classes, rows), np.abs(floats(rows, classes))
+        for reduction, vm in vms.items():
+            wanted = torch.nn.functional.nll_loss(*map(torch.tensor, (x, t, w)), reduction=reduction)
+            compare(vm, [x, t, w], [wanted.numpy()])
+        compare(soft, [x, share], [-(x * share).sum() / rows])
+    assert one_form(soft) and all(map(one_form, vms.values()))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5, 2.25])
+def test_images_enlarged_by_fractions(factor):
+    n = SizeVar("n")
+    vm = machine(opened("nn.upsampling", {"x": (1, 1, n, 2)}, scale_h=factor), open=True)
+    for rows in (2, 3, 5, 6, 7, 8, 40):
+        x, many = floats(1, 1, rows, 2), round(rows * factor)
+        compare(vm, [x], [x[:, :, np.arange(many) * rows // many]])
+    assert one_form(vm)
+
+
+def test_a_slice_that_open_values_do_not_fill():
+    x, v = relay.var("x", shape=(SizeVar("n"),)), relay.var("v", shape=(3,))
+    limits = [relay.const(np.array([k], "int64")) for k in (1, 4, 1)]
+    vm = machine(relay.Function([x, v], call_operator("strided_set", x, v, *limits)), open=True)
+    for many in (4, 5, 90):
+        data, values = floats(many), floats(3)
+        compare(vm, [data, values], [np.concatenate([data[:1], values, data[4:]])])
+    assert one_form(vm)
+    with pytest.raises(RelayError, match="shape"):
+        vm.invoke("main", floats(3), floats(3))

@@ -119,9 +119,8 @@ def _products(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
                 yield found.setdefault(x, n), n
 
 
-def _about_mean(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
-    data, mean = ins
-    return _stretched([mean], data) if len(mean) == len(data) else None
+def _about_mean(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
+    return _stretched(ins[1:], ins[0])
 
 
 def _along_axis(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
@@ -165,9 +164,9 @@ def _collapsed(call: Call, ins: Sequence[Shape], out: Shape) -> Iterator[Equal]:
     return ((x, n) for x, n in zip(reversed(ins[0]), reversed(out)) if n != 1)
 
 
-def _rows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal] | None:
-    """Steps of a search are written out for the extent of what is sorted."""
-    return None if any(isinstance(d, SymbolicDim) for d in ins[0]) else zip(ins[0][:-1], ins[1])
+def _rows(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
+    """A sorted row for each row of values, or one for all."""
+    return zip(ins[0][:-1], ins[1])
 
 
 def _any(call: Call, ins: Sequence[Shape], out: Shape) -> Iterable[Equal]:
@@ -180,7 +179,7 @@ ALONG_AXIS = (
 RULES: Mapping[str, Rule] = {
     "concatenate": _joined, "stack": _stacked, "take": _taken, "gather": _gathered, "gather_nd": _places,
     "adv_index": _indexed, "einsum": _products, "searchsorted": _rows,
-    "squeeze": lambda call, ins, out: [(product(ins[0]), product(out))],
+    **dict.fromkeys(("squeeze", "reshape_like"), lambda call, ins, out: [(product(ins[0]), product(out))]),
     "nn.dense": _matrices, "nn.matmul": _matrices, "nn.batch_matmul": _matrices,
     "nn.pad": _any, "nn.lrn": _any, "tile": _any, "repeat": _any,
     "argmax": _any, "argmin": _any, "variance": _about_mean,
@@ -193,14 +192,6 @@ RULES: Mapping[str, Rule] = {
 EXACT = frozenset({"split", "meshgrid", "sliding_window"})
 """Operators of one argument whose kernels rely on their relations alone, which give for numbers what they gave for
 sizes. Those of several without a rule do too."""
-ASKED = EXACT | {
-    "nn.pad",
-    "argmax",
-    "argmin",
-    "take",
-    "gather",
-    "gather_nd",
-    "adv_index",
-}
+ASKED = EXACT | {"nn.pad", "argmax", "argmin", "take", "gather", "gather_nd", "adv_index"}
 """Operators of which the relation is asked with numbers: a window has to fit, a mirror to have enough before it, what
 is chosen from to have elements."""

@@ -205,7 +205,7 @@ class batch_matmul(Product):
         n, k2 = (c.shape[1], c.shape[2]) if self.transpose_b else (c.shape[2], c.shape[1])
         dynamic = a.is_dynamic or c.is_dynamic
         batch: Dim | None = broadcast_dims(a.shape[0], c.shape[0])
-        if a.shape[0] != c.shape[0] and (isinstance(a.shape[0], AnyDim) or isinstance(c.shape[0], AnyDim)):
+        if a.shape[0] != c.shape[0] and AnyDim in (type(a.shape[0]), type(c.shape[0])):
             batch = AnyDim()
         if not dynamic and (batch is None or k != k2):
             s.fail(f"{type_text(a)} and {type_text(c)} cannot be multiplied", help=self._reading())

@@ -10,7 +10,7 @@ from relaylab.op.base import Sample, attr, op, sample
 from relaylab.op.helpers import TypeSolver
 from relaylab.op.nn.resample import Sampling
 from relaylab.op.nn.resampling import Resampled
-from relaylab.op.shapes import derive
+from relaylab.op.shapes import scaled
 
 
 class Scaled(Resampled):
@@ -29,7 +29,7 @@ class Scaled(Resampled):
         return super().result_type(s, data)
 
     def target(self, extents: Sequence[Dim]) -> list[Dim]:
-        return [derive(lambda n, f=f: max(round(n * f), 0), d) for d, f in zip(extents, self.factors())]
+        return [scaled(d, f) for d, f in zip(extents, self.factors())]
 
 
 @op("nn.upsampling", level=2, attrs_key="UpSampling", defaults={"scale_h": 1, "scale_w": 1})

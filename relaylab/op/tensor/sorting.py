@@ -12,7 +12,7 @@ import numpy as np
 from relaylab.ir.expr import Call, Expr, TupleWrapper
 from relaylab.ir.op import facets
 from relaylab.ir.types import IntImm, TensorType, TupleType, Type, type_text
-from relaylab.loop.expr import Tensor, as_index
+from relaylab.loop.expr import MOST_SIZE, Tensor, as_index
 from relaylab.loop.scalar import is_float
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample, wrap
@@ -233,14 +233,16 @@ class searchsorted(Opaque):
             return found
 
         n = sorted_sequence.shape[len(sorted_sequence.shape) - 1]
-        if not isinstance(n, int) or n == 0:
-            return b.sum(n, lambda k: b.cast(before(k), out.dtype))
+        if n == 0:
+            return b.const(0, out.dtype)
+        most = n if isinstance(n, int) else MOST_SIZE
         place: Element = as_index(0)  # so many elements are before the value, or more
-        for step in (1 << k for k in reversed(range(n.bit_length()))):
+        for step in (1 << k for k in reversed(range(most.bit_length()))):
             beyond = place + step
             fits = b.all_of(beyond <= n, before(b.min(beyond - 1, n - 1)))
             place = b.select(fits, beyond, place)
-        return b.cast(place, out.dtype)
+        found = lambda: b.cast(place, out.dtype)
+        return found() if isinstance(n, int) else b.guard(n > 0, found, b.const(0, out.dtype))
 
     @classmethod
     def samples(cls) -> list[Sample]:
