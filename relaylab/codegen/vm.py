@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from relaylab.codegen.native_function import flat
+from relaylab.codegen.specializations import Key, Specializations
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
 from relaylab.interp.executor import check_count
@@ -103,10 +104,19 @@ class VMInterpreter(Interpreter):
             try:
                 out = self.run(values)
             except RelayError as error:
+                out = self.beyond(forms, key, values)
+                if out is not None:
+                    return out
                 error.help = error.help or forms.beyond.get(key, "")
                 raise
             forms.took(key, time.perf_counter() - start)
         return out
+
+    @staticmethod
+    def beyond(forms: Specializations, key: Key, values: Sequence[Value]) -> Value | None:
+        """What the form for shapes that no other takes gives: its types are those of numbers."""
+        form = forms.find(values)[1] if key in forms.beyond else None
+        return None if form is None else form.run(flat(values))
 
     def placed(self, args: Values, kwargs: Mapping[str, Value]) -> tuple[Values, Mapping[str, Value]]:
         """Arguments of `main` in order, if they have all names that are left and no other."""

@@ -230,20 +230,22 @@ def of_count(numbers: Expr, count: object) -> Expr:
     """A call of `arange` that says in its attributes how many numbers there are; any other expression as it is."""
     if not is_call_to(numbers, "arange"):
         return numbers
-    return _counted(cast(Call, numbers), (count,))
+    return _with(cast(Call, numbers), count=(count,))
 
 
-def elements(x: Expr, begin: Mapping[int, int], count: Mapping[int, Any]) -> Expr:
-    """So many elements along axes from `begin` on, numbers or sizes; a tensor that has not so many is refused."""
+def elements(x: Expr, begin: Mapping[int, int], count: Mapping[int, Any], fewer: bool = False) -> Expr:
+    """So many elements along axes from `begin` on, numbers or sizes; a tensor that has not so many is refused, or gives
+    `fewer`.
+    """
     axes = list(begin)
     call = op.strided_slice(x, [begin[a] for a in axes], [FARTHEST] * len(axes), [1] * len(axes), axes=axes)
-    return _counted(call, tuple(count[a] for a in axes))
+    return _with(call, count=tuple(count[a] for a in axes), **({"fewer": True} if fewer else {}))
 
 
-def _counted(call: Call, count: tuple[object, ...]) -> Expr:
-    """A call whose attributes say how many elements there are."""
+def _with(call: Call, **attrs: object) -> Expr:
+    """A call with some attributes of these values."""
     record = facets(call)
-    return Call(call.op, call.args, type(record)(**{**dict(record.items()), "count": count}), span=call.span)
+    return Call(call.op, call.args, type(record)(**{**dict(record.items()), **attrs}), span=call.span)
 
 
 def is_open(dim: object) -> bool:

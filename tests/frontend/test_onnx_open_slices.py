@@ -90,6 +90,29 @@ def test_a_table_that_is_too_short_is_refused() -> None:
         vm.invoke("main", np.zeros((1, 17, 3), "float32"))
 
 
+@pytest.mark.parametrize("begin, end", [("zero", "one"), ("last", "far")])
+def test_one_element_of_an_axis_without_any_is_none(begin: str, end: str) -> None:
+    """The form for all sizes has one; of an empty sequence there is none, as in onnxruntime."""
+    nodes = [n("Slice", f"x {begin} {end} one", "s"), n("Relu", "s", "r"), n("Concat", "r x", "y", axis=1)]
+    inputs = [helper.make_tensor_value_info("x", 1, [1, "n", 3])]
+    given = [onnx.numpy_helper.from_array(np.array(CONSTANTS[k], "int64"), k) for k in (begin, end, "one")]
+    outputs = [helper.make_empty_tensor_value_info(k) for k in "ry"]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs, given),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=9,
+    )
+    mod, params = relay.frontend.from_onnx(model)
+    for lengths in ((4, 0, 1, 0), (0, 3)):
+        vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+        for length in lengths:
+            x = RNG.standard_normal((1, length, 3)).astype("float32")
+            got = vm.invoke("main", x)
+            for g, w in zip(got, reference.ReferenceEvaluator(model).run(None, {"x": x})):
+                np.testing.assert_array_equal(g.numpy(), w)
+        assert vm.exe.specializations.open is not None
+
+
 def test_what_data_leaves_unknown_is_flattened_and_grows() -> None:
     """Regions that a detector keeps, of an image that it cuts: no extent is known when the model is read."""
     nodes = [

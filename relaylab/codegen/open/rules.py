@@ -55,7 +55,8 @@ def is_exact(call: Call) -> bool:
     """Whether what a type relation gives for numbers has to be what it gave for sizes: kernels rely on it."""
     name, definition = cast(Op, call.op).name, cast(Op, call.op).definition
     alone = len(call.args) <= 1 and definition.pattern <= OpPattern.OUT_ELEMWISE_FUSABLE
-    return definition.is_procedure() or name in EXACT or not (alone or name in ASKED or has_rule(call))
+    fewer = name == "strided_slice" and facets(call).fewer
+    return definition.is_procedure() or name in EXACT or fewer or not (alone or name in ASKED or has_rule(call))
 
 
 def equalities(call: Call) -> list[Equal] | None:

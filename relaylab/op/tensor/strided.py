@@ -42,7 +42,7 @@ class strided_slice(Injective):
     """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
     from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
     extents (-1: all). Where sizes say how many elements there are, `count` does: `end` is not read then, and a tensor
-    that has not so many from `begin` on is refused.
+    that has not so many from `begin` on is refused, or with `fewer` gives what it has.
     """
 
     yields = "along each axis the extent of numpy's slice begin:end:stride, or `count`; of the dtype of data"
@@ -61,6 +61,7 @@ class strided_slice(Injective):
     slice_mode: str = attr("end", "what `end` means: end or size")
     axes: Ints | None = attr(doc="which axes are meant; None: the first ones")
     count: Dims | None = attr(None, "how many elements there are along each axis, side by side from `begin` on")
+    fewer: bool = attr(False, "whether there may be fewer than `count`: as many as sizes have when they are known")
 
     def slices(self, rank: int) -> list[slice]:
         """One slice per axis."""
@@ -109,6 +110,9 @@ class strided_slice(Injective):
             s.fail(f"strided_slice has {len(count)} counts for {len(begin)} begins, with strides {self.strides}")
         for axis, first, many in zip(axes, begin, count):
             extent = t.shape[axis]
+            if self.fewer and isinstance(extent, int) and isinstance(many, int):
+                shape[axis] = IntImm(len(range(*self.slices(len(shape))[axis].indices(extent))))
+                continue
             behind = -first if first < 0 else extent - first if isinstance(extent, int) else many
             before = isinstance(extent, int) and -first > extent
             if before or (isinstance(many, int) and isinstance(behind, int) and not 0 <= many <= behind):
@@ -119,7 +123,11 @@ class strided_slice(Injective):
     def reference(self, data: np.ndarray) -> np.ndarray:
         found = data[tuple(self.slices(data.ndim))]
         axes = range(data.ndim) if self.axes is None else self.axes
-        if self.count is not None and [found.shape[a] for _, a in zip(self.count, axes)] != [*self.count]:
+        if (
+            self.count is not None
+            and not self.fewer
+            and [found.shape[a] for _, a in zip(self.count, axes)] != [*self.count]
+        ):
             raise RelayValueError(
                 f"strided_slice takes {tuple(self.count)} elements from {tuple(self.begin or ())} on: "
                 "there are not so many",

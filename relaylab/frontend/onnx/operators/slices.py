@@ -109,8 +109,12 @@ def cut(
     one = [d == 1 and pair in ((0, 1), (-1, FARTHEST)) for d, pair in zip(steps, limits)]
     if any(n and is_open(g.dims(x)[a]) for a, n in zip(axes, one)):
         counts = [1 if n else _extent((g.dims(x)[a], *pair, d)) for n, a, pair, d in zip(one, axes, limits, steps)]
-        if not any(type(n) is AnyDim for n in counts):  # one element is there, as in every tensor that is sliced so
-            return elements(x, {a: b for a, (b, _) in zip(axes, limits)}, dict(zip(axes, counts)))
+        if not any(type(n) is AnyDim for n in counts):  # one element is there, but in a tensor that has none
+            for few in (True, False):
+                chosen = [(a, b, n) for a, (b, _), n, short in zip(axes, limits, counts, one) if short is few]
+                if chosen:
+                    x = elements(x, {a: b for a, b, _ in chosen}, {a: n for a, _, n in chosen}, few)
+            return x
     return op.strided_slice(x, [b for b, _ in limits], [e for _, e in limits], [int(d) for d in steps], axes=list(axes))
 
 
