@@ -31,6 +31,8 @@ SHARED = (Var, GlobalVar, Op, Constructor)  # stand for one thing wherever they 
 _FOLD = ConstantFolder(fold_qnn=True)
 FARTHEST = 2**31 - 1
 """As far as an end of a slice goes in Relay's attributes."""
+WRAPPED = {"int8": "int32", "uint8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64"}
+"""By way of which integers floats become small ones: what is beyond their range wraps, as in numpy and torch."""
 MOST_SYMBOLS = 64
 """How many values of a constant take part in expressions of sizes."""
 
@@ -110,6 +112,15 @@ class Graph:
     def dtype(self, expr: Expr) -> str:
         """The data type."""
         return self.tensor(expr).dtype
+
+    def converted(self, x: Expr, dtype: str) -> Expr:
+        """A tensor in a data type, itself if it has it; what is not zero is true."""
+        own = self.dtype(x)
+        if own == dtype:
+            return x
+        if dtype == "bool":
+            return op.not_equal(x, Constant(np.zeros((), own)))
+        return op.cast(op.cast(x, WRAPPED[dtype]) if "float" in own and dtype in WRAPPED else x, dtype)
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front."""

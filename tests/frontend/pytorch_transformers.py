@@ -264,7 +264,7 @@ LINES = {
         ("nn.conv2d", "projection at ", "x = self.projection(pixels)"),
         ("image.resize2d", "", "places = self.resized("),
         ("nn.softmax", "layers.1 at ", "context = torch.einsum("),
-        ("tanh", "layers.0 at ", "F.gelu(self.fc1("),
+        ("sigmoid", "layers.0 at ", "F.gelu(self.fc1("),
         ("nn.dense", "classifier at ", "return self.classifier("),
     ],
     "convnext": [

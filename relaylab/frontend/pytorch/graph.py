@@ -77,9 +77,7 @@ class TorchGraph(Graph):
         """A tensor or a number in a data type; what is not zero is true."""
         if not isinstance(x, Expr):
             return Constant(np.asarray(x).astype(dtype))
-        if self.dtype(x) == dtype:
-            return x
-        return op.not_equal(x, self.const(0, x)) if dtype == "bool" else op.cast(x, dtype)
+        return self.converted(x, dtype)
 
     def size(self, x: Expr, axis: int) -> int | Expr:
         """The extent of an axis: a number if it is known, else a scalar expression."""

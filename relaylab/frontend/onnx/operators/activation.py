@@ -75,9 +75,13 @@ def hard_swish(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("Softplus")
 def softplus(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    """log(1 + exp(x)), written so that exp does not overflow."""
-    small = op.exp(op.negative(op.abs(x)))
-    return op.add(nn.relu(x), op.log(op.add(g.const(1, x), small)))
+    """log(1 + exp(x)), without overflow; far below 0 it is exp(x), which 1 + exp(x) loses (Kahan)."""
+    one, small = g.const(1, x), op.exp(op.negative(op.abs(x)))
+    both = op.add(one, small)
+    rest = op.subtract(both, one)
+    nothing = op.equal(rest, g.const(0, x))
+    share = op.divide(small, op.where(nothing, one, rest))
+    return op.add(nn.relu(x), op.where(nothing, small, op.multiply(op.log(both), share)))
 
 
 @converts("Softsign")
@@ -142,10 +146,10 @@ def gelu(g: Graph, x: Expr) -> Expr:
 
 
 def fast_gelu(g: Graph, x: Expr) -> Expr:
-    """Its approximation with tanh."""
+    """Its approximation with tanh; (1 + tanh(u)) / 2 is sigmoid(2 u), which has digits far below 0 too."""
     cube = op.multiply(op.multiply(x, x), x)
-    inner = op.multiply(g.const(np.sqrt(2 / np.pi), x), op.add(x, op.multiply(g.const(0.044715, x), cube)))
-    return op.multiply(op.multiply(g.const(0.5, x), x), op.add(g.const(1, x), op.tanh(inner)))
+    inner = op.multiply(g.const(2 * np.sqrt(2 / np.pi), x), op.add(x, op.multiply(g.const(0.044715, x), cube)))
+    return op.multiply(x, op.sigmoid(inner))
 
 
 def _over_rest(g: Graph, node: OnnxNode, x: Expr, build: Callable[[Expr, int], Expr]) -> Expr:

@@ -175,19 +175,12 @@ def cast(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     to = node.need("to")
     if isinstance(to, str):  # before opset 6 types were names
         to = dict(load_onnx().TensorProto.DataType.items()).get(to, to)
-    return cast_to(g, x, dtype_of(to, "the attribute `to`"))
+    return g.converted(x, dtype_of(to, "the attribute `to`"))
 
 
 @converts("CastLike", unused=("saturate", "round_mode"))
 def cast_like(g: Graph, node: OnnxNode, x: Expr, like: Expr) -> Expr:
-    return cast_to(g, x, g.dtype(like))
-
-
-def cast_to(g: Graph, x: Expr, dtype: str) -> Expr:
-    """`x` converted; what is not zero is true."""
-    if g.dtype(x) == dtype:
-        return x
-    return op.not_equal(x, g.const(0, x)) if dtype == "bool" else op.cast(x, dtype)
+    return g.converted(x, g.dtype(like))
 
 
 @converts("Clip", unused=_OLD)

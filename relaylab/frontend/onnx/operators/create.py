@@ -12,7 +12,6 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open, of_count
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
-from relaylab.frontend.onnx.operators.arithmetic import cast_to
 from relaylab.frontend.onnx.sizes import grows
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, const
@@ -96,7 +95,7 @@ def _drawn(g: Graph, node: OnnxNode, shape: Iterable[int], dtype: str, kind: str
     wide = "float64" if dtype == "float64" else "float32"
     draw = random.uniform if kind == "uniform" else random.normal
     found = draw(key(g, node), tuple(int(d) for d in shape), wide, const(low, wide), const(high, wide))
-    return cast_to(g, found[1], dtype)
+    return g.converted(found[1], dtype)
 
 
 def key(g: Graph, node: OnnxNode) -> Expr:
@@ -123,7 +122,7 @@ def random_like(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 def bernoulli(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
     drawn = random.uniform(key(g, node), g.shape(x), g.dtype(x), g.const(0, x), g.const(1, x))[1]
-    return cast_to(g, op.less(drawn, x), dtype)
+    return g.converted(op.less(drawn, x), dtype)
 
 
 @converts("Multinomial", since=7)
@@ -135,7 +134,7 @@ def multinomial(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     share = op.cumsum(op.divide(weights, op.sum(weights, axis=[1], keepdims=True)), axis=1)
     drawn = random.uniform(key(g, node), (batch, count), g.dtype(x), g.const(0, x), g.const(1, x))[1]
     below = op.less_equal(op.expand_dims(share, 1), op.expand_dims(drawn, 2))
-    return cast_to(g, op.minimum(op.sum(op.cast(below, "int32"), axis=[2]), const(classes - 1, "int32")), dtype)
+    return g.converted(op.minimum(op.sum(op.cast(below, "int32"), axis=[2]), const(classes - 1, "int32")), dtype)
 
 
 def _window(g: Graph, node: OnnxNode, size: Expr, terms: tuple[float, ...]) -> Expr:

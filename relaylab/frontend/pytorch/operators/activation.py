@@ -58,13 +58,11 @@ def elu(g: TorchGraph, node: AtenNode, x: Expr, alpha: float = 1, scale: float =
 @converts("gelu")
 def gelu(g: TorchGraph, node: AtenNode, x: Expr, approximate: str = "none") -> Expr:
     chosen(node, approximate, ("none", "tanh"), "approximate")
-    half, one = g.const(0.5, x), g.const(1, x)
-    if approximate == "none":
-        part = op.erf(op.multiply(x, g.const(math.sqrt(0.5), x)))
-    else:
+    if approximate == "tanh":  # (1 + tanh(u)) / 2 is sigmoid(2 u), which has digits far below 0 too
         cube = op.multiply(op.multiply(x, x), op.multiply(x, g.const(0.044715, x)))
-        part = op.tanh(op.multiply(op.add(x, cube), g.const(math.sqrt(2 / math.pi), x)))
-    return op.multiply(op.multiply(x, half), op.add(part, one))
+        return op.multiply(x, op.sigmoid(op.multiply(op.add(x, cube), g.const(2 * math.sqrt(2 / math.pi), x))))
+    part = op.erf(op.multiply(x, g.const(math.sqrt(0.5), x)))
+    return op.multiply(op.multiply(x, g.const(0.5, x)), op.add(part, g.const(1, x)))
 
 
 @converts("silu")
