@@ -26,6 +26,7 @@ from relaylab.loop.program import SIZES, LoopNest, LoopProgram, extent_of, sizes
 from relaylab.loop.region import Assign, StoreRegion, address, dense_strides, expand_reductions, flatten, normalise
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
+from relaylab.loop.wide import wide_copy
 from relaylab.support.errors import RelayTypeError
 
 
@@ -117,11 +118,15 @@ class ProgramBuilder:
     def program(self) -> LoopProgram:
         """The loop program of the group."""
         scratch: list[Tensor] = []
-        nests: list[LoopNest] = []
-        for region in self._regions():
-            for part, simplifier in normalise(region):
-                nests.append(build_nest(part, simplifier, scratch))
-        return self.closed(scratch, nests)
+        parts = [part for region in self._regions() for part in normalise(region)]
+        wide = wide_copy(parts)
+        if wide is not None:
+            parts = normalise(wide.region)
+        nests = [build_nest(part, simplifier, scratch) for part, simplifier in parts]
+        found = self.closed(scratch, nests)
+        if wide is None:
+            return found
+        return replace(found, buffers=tuple((role, wide.buffers.get(flat, flat)) for role, flat in found.buffers))
 
     def closed(self, scratch: Sequence[Tensor], nests: Sequence[LoopNest]) -> LoopProgram:
         """A loop program over the operands, and the sizes that its loops and private buffers use."""

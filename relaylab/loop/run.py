@@ -54,7 +54,8 @@ def run(program: LoopProgram, buffers: Memory, items: tuple[int, int] | None = N
     """
     check_depth(program)
     lengths = {t: t.shape[0] if t.size is None else _length(t.size, buffers) for t in program.private}
-    memory = dict(buffers) | {t: np.zeros(n, t.dtype) for t, n in lengths.items()}
+    memory = {t: a if a.itemsize == np.dtype(t.dtype).itemsize else a.view(t.dtype) for t, a in buffers.items()}
+    memory |= {t: np.zeros(n, t.dtype) for t, n in lengths.items()}
     memory |= {part.buffer: prepare(part, buffers) for part in program.prepared}
     total = _length(program.items, memory)
     begin, end = items or (0, total)

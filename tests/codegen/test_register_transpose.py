@@ -8,6 +8,7 @@ from kernel_runner import TARGETS as KNOWN
 from kernel_runner import Runner, aligned, runnable_targets
 from native_group import TARGETS, run_native, single
 
+from relaylab import relay
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.loop import OutSpec
@@ -121,3 +122,58 @@ def test_an_axis_that_is_one_square_leaves_work_items_to_the_next() -> None:
     """Weights [O, I, 3 x 3] turned to [3 x 3, I, O]: nine taps are a square, and input channels are shared out."""
     _, group, _ = transposed((128, 64, 9), (2, 1, 0), "float32")
     assert group.program().items == 64
+
+
+GROUPS = [
+    ((19, 23, 4), (1, 0, 2), "uint8"),
+    ((40, 17, 2), (1, 0, 2), "int8"),
+    ((9, 33, 8), (1, 0, 2), "uint8"),
+    ((3, 20, 18, 2), (0, 2, 1, 3), "float16"),
+    ((17, 20, 4), (1, 0, 2), "bfloat16"),
+    ((24, 9, 2), (1, 0, 2), "float32"),
+    ((5, 4, 3, 2, 2), (1, 2, 0, 3, 4), "int16"),
+    ((6, 7, 4), (1, 0, 2), "bool"),
+    ((11, 13, 3), (1, 0, 2), "uint8"),
+    ((12, 16, 4), (1, 0, 2), "float64"),
+]
+
+
+def grouped(shape, axes, dtype) -> tuple[OutSpec, ProgramBuilder, np.ndarray]:
+    """A group that gives its transposed input."""
+    x = np.random.default_rng(5).integers(0, 2 if dtype == "bool" else 100, shape).astype(dtype)
+    out = OutSpec(tuple(shape[a] for a in axes), dtype)
+    return out, single(out, lambda b, out, i, data: data(*(i[axes.index(d)] for d in range(len(axes)))), [x]), x
+
+
+@pytest.mark.parametrize("isa", TARGETS)
+@pytest.mark.parametrize(("shape", "axes", "dtype"), GROUPS)
+def test_a_copy_of_small_groups_is_right(shape, axes, dtype, isa) -> None:
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    out, group, x = grouped(shape, axes, dtype)
+    got = run_native(group, [x], out, CpuTarget.parse(TARGETS[isa]))
+    np.testing.assert_array_equal(got.astype("float64"), x.transpose(axes).astype("float64"))
+    memory = {"in0": x.reshape(-1).copy(), "out0": np.zeros(x.size, x.dtype)}
+    program = group.program()
+    run(program, {tensor: memory[role] for role, tensor in program.buffers})
+    np.testing.assert_array_equal(memory["out0"].reshape(out.shape).astype("float64"), got.astype("float64"))
+
+
+def test_groups_of_bytes_move_as_one_number() -> None:
+    """Pixels of 2 to 8 bytes were copied one at a time: a fifth of the speed of numbers as wide as they are."""
+    kinds = {
+        shape: [t.dtype for _, t in grouped(shape, axes, kind)[1].program().buffers] for shape, axes, kind in GROUPS
+    }
+    assert [kinds[shape][0] for shape, _, _ in GROUPS] == [
+        "uint32", "uint16", "uint64", "uint32", "uint64", "uint64", "uint64", "uint32", "uint8", "float64"
+    ]  # fmt: skip
+    assert all(len(set(kind)) == 1 for kind in kinds.values())
+    lines = [line.strip() for line in str(grouped((300, 300, 4), (1, 0, 2), "uint8")[1].program()).splitlines()[1:]]
+    assert lines[:3] == ["parallel i0o in 20:", "for i1 in 300 vectorized:", "for i0i in 15:"]
+
+
+def test_groups_may_begin_at_any_byte() -> None:
+    x = np.arange(1 + 40 * 30 * 4, dtype="uint8")[1:].reshape(40, 30, 4)
+    data = relay.var("x", shape=x.shape, dtype="uint8")
+    lib = relay.build(relay.IRModule.from_expr(relay.transpose(data, axes=[1, 0, 2])), target="llvm")
+    np.testing.assert_array_equal(lib.run(x=x), x.transpose(1, 0, 2))
