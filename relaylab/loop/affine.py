@@ -113,9 +113,15 @@ def _negated_interval(a: Rect) -> Rect:
     return scale_interval(a, -1)
 
 
+def _masked_interval(a: Rect, b: Rect) -> Rect:
+    masks = [high for low, high in (a, b) if low >= 0]  # no bit is set that such a number has not
+    return (0, min(masks)) if masks else UNBOUNDED
+
+
 INTERVAL_RULES: dict[str, Callable[..., Rect]] = {
     "min": _min_interval, "max": _max_interval, "mul": _product_interval, "floordiv": _quotient_interval,
     "floormod": _remainder_interval, "add": add_intervals, "sub": _difference_interval, "neg": _negated_interval,
+    "band": _masked_interval,
 }  # fmt: skip
 """The interval of a function's results, by the intervals of its arguments."""
 

@@ -139,6 +139,12 @@ class Procedure:
         self._open[-1].append(Define(local, flat))
         return local
 
+    def fixed(self, value: ScalarExpr) -> Local:
+        """A register that stays as it is: an index made of it is limited only where its value may be beyond."""
+        local = self.let(value)
+        self._simplify.ranges[local] = self._simplify.bounds(self._flat(value))
+        return local
+
     def add(self, local: Local, value: ScalarExpr | Number, kind: str = "sum") -> None:
         """Combine a register with a value: sum, prod, max, min, any, all."""
         flat = self._flat(value if isinstance(value, ScalarExpr) else const(value, local.dtype))

@@ -55,10 +55,10 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 class Simplifier:
-    """Simplifies expressions under the ranges of some axes (inclusive bounds; an axis not named has its extent)."""
+    """Simplifies expressions under the ranges of axes and registers (inclusive; an axis not named has its extent)."""
 
     def __init__(self, ranges: dict[Axis, Rect] | None = None):
-        self.ranges = dict(ranges or {})
+        self.ranges: dict[ScalarExpr, Rect] = {**(ranges or {})}
         self._interned: dict[Key, ScalarExpr] = {}
         self._linear: dict[ScalarExpr, Linear] = {}
         self._atoms, self._numbers = dict[ScalarExpr, Linear](), dict[int, ScalarExpr]()
@@ -358,7 +358,7 @@ class Simplifier:
             case Apply(op, args, dtype) if is_integer(dtype):
                 return self._apply_bounds(node, op, [self._bounds[a] for a in args])
             case _:
-                return _dtype_bounds(node.dtype) if is_integer(node.dtype) else UNBOUNDED
+                return self.ranges.get(node, _dtype_bounds(node.dtype) if is_integer(node.dtype) else UNBOUNDED)
 
     def _cast_bounds(self, value: ScalarExpr, dtype: str) -> Rect:
         if value.dtype == "bool":

@@ -29,12 +29,18 @@ FEW = 128  # keys up to which each is compared with all others
 RARE = {"uint32": 2, "uint64": 8}  # how many times as many keys, up to 2 * FEW, are searched for each of the first
 NEAR = 4096  # elements that stay in the first-level cache, however they are walked
 LONG = 2048  # keys from which on digits have 11 bits and not 8
+MOST = 0.75  # of the keys of a row that are wanted: for more, all are sorted
 SURE = 3  # digits that are counted before it is known how many there are
 
 
 def key_dtype(dtype: str) -> str:
     """The data type of keys that stand for values of `dtype`."""
     return "uint64" if dtype in ("int64", "uint64", "float64") else "uint32"
+
+
+def _digit_bits(count: int) -> int:
+    """Of so many keys."""
+    return 8 if count < LONG else 11
 
 
 def _narrow(place: Element) -> Element:
@@ -82,6 +88,16 @@ class SortedRow:
     def number(self, place: Position) -> Element:
         """The number of the key at a place, as an index."""
         return self.p.b.index(self.numbers(place))
+
+    def cut(self, count: int, k: int) -> None:
+        """Bring the k first of `count` keys into order, by leaving out those that stand behind the k-th. O(n)."""
+        p, keys = self.p, self.keys
+        last, found = p.let(keys(self.kth(k, count))), p.let(0)
+        with p.loop(count) as at:
+            stays = p.let(p.b.cast(keys(at) <= last, "int64"))
+            self._move(at, found)
+            p.add(found, stays)
+        self._by_digits(found, _digit_bits(k))
 
     def sort(self, count: Position, first: int | None = None) -> None:
         """Bring the first `count` keys into order, or the `first` of them; equal ones keep theirs. O(n)."""
@@ -150,12 +166,15 @@ class SortedRow:
         """Few keys: how many stand before each says where it goes; all others are looked at side by side."""
         p, b, keys = self.p, self.p.b, self.keys
         self._end(count)
-        with p.loop(self.capacity, stop=count) as k:
+        ranks = p.scratch(self.capacity, "int32")
+        with p.loop(self.capacity, kind="vectorized") as k:
             x, here, rank = p.let(keys(k)), p.let(_narrow(k)), p.let(b.const(0, "int32"))
-            with p.loop(self.capacity, kind="vectorized") as other:
+            with p.loop(self.capacity, stop=count) as other:
                 before = b.lor(keys(other) < x, b.land(b.eq(keys(other), x), _narrow(other) < here))
                 p.add(rank, b.cast(before, "int32"))
-            self._move(k, self.behind + b.index(rank))
+            p.store(ranks, k, rank)
+        with p.loop(self.capacity, stop=count) as k:
+            self._move(k, self.behind + b.index(ranks(k)))
         self._back(self.capacity)
 
     def kth(self, k: int, count: int) -> Element:
@@ -178,7 +197,7 @@ class SortedRow:
         with p.loop(len(bits)) as at:
             more = p.let(b.bor(found, b.shl(b.const(1, kind), b.cast(bits[0] - at, kind))))
             less = p.let(b.const(0, kind[1:]))
-            with p.loop(count, kind="vectorized") as place:
+            with p.loop(count, kind="vectorized", unroll=4) as place:
                 p.add(less, b.cast(self.keys(place) - least < more, kind[1:]))
             p.set(found, b.select(less < k, more, found))
 
@@ -201,7 +220,7 @@ class SortedRow:
             with p.loop(self.capacity, stop=count) as k:
                 x = p.let(keys(k) - low)
                 for level in levels:
-                    at = p.let(self._digit(x, level, bits))
+                    at = p.fixed(self._digit(x, level, bits))
                     p.store(places, at, places(at) + 1)
 
         tally(range(min(SURE, digits)))
@@ -213,16 +232,17 @@ class SortedRow:
         levels = None if wide is None else b.select(wide, b.index(digits), b.index(SURE))
         with p.loop(digits, stop=levels) as level:
             with p.when(places(digit_of(source, level)) < count):  # not all the same
-                total, target = p.let(0), p.let(self.behind - source)
+                total, begin = p.let(0), p.fixed(b.clamp_index(source, self.behind + 1))
+                target = self.behind - begin
                 with p.loop(size) as digit:
                     many = p.let(places(level * size + digit))
                     p.store(places, level * size + digit, total)
                     p.add(total, many)
                 with p.loop(self.capacity, stop=count) as k:
-                    at = p.let(digit_of(source + k, level))
+                    at = p.fixed(digit_of(begin + k, level))
                     to = p.let(places(at))
                     p.store(places, at, to + 1)
-                    self._move(source + k, target + to)
+                    self._move(begin + k, target + p.fixed(b.clamp_index(to, self.capacity)))
                 p.set(source, target)
         with p.when(source > 0):
             self._back(self.capacity)
@@ -283,7 +303,10 @@ def first_in_order(
             row = SortedRow(p, own, dtype, ascending)
             with p.loop(own, kind="vectorized") as at:
                 row.put(at, read(at), at)
-            row.sort(own, k)
+            if isinstance(own, int) and isinstance(k, int) and 2 * FEW < own and 0 < k <= MOST * own:
+                row.cut(own, k)
+            else:
+                row.sort(own, k)
         with p.loop(k) as at:
             number = p.let(row.number(at))
             write(at, read(number), number)
