@@ -58,7 +58,7 @@ class Simplifier:
     """Simplifies expressions under the ranges of axes and registers (inclusive; an axis not named has its extent)."""
 
     def __init__(self, ranges: dict[Axis, Rect] | None = None):
-        self.ranges: dict[ScalarExpr, Rect] = {**(ranges or {})}
+        self.ranges: dict[ScalarExpr, Rect] = dict((ranges or {}).items())
         self._interned: dict[Key, ScalarExpr] = {}
         self._linear: dict[ScalarExpr, Linear] = {}
         self._atoms, self._numbers = dict[ScalarExpr, Linear](), dict[int, ScalarExpr]()
