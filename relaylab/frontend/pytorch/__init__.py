@@ -9,6 +9,8 @@ from relaylab.frontend.graph import module_of
 from relaylab.frontend.pytorch.importer import TorchImporter
 from relaylab.frontend.pytorch.operators import (
     activation,
+    bessel,
+    bits,
     combining,
     complexes,
     contract,
@@ -16,9 +18,11 @@ from relaylab.frontend.pytorch.operators import (
     create,
     distance,
     found,
+    gamma,
     indexing,
     norm,
     ordered,
+    orthogonal,
     pointwise,
     pool,
     reduction,
