@@ -23,10 +23,18 @@ from relaylab.loop.expr import (
 )
 from relaylab.loop.nest import build_nest, plain_nest
 from relaylab.loop.program import SIZES, LoopNest, LoopProgram, extent_of, sizes_in
-from relaylab.loop.region import Assign, StoreRegion, address, dense_strides, expand_reductions, flatten, normalise
+from relaylab.loop.region import (
+    Assign,
+    StoreRegion,
+    address,
+    dense_strides,
+    expand_reductions,
+    flatten,
+    normalise,
+    wide_copy,
+)
 from relaylab.loop.schedule.tree import unique
 from relaylab.loop.simplify import Simplifier
-from relaylab.loop.wide import wide_copy
 from relaylab.support.errors import RelayTypeError
 
 

@@ -4,6 +4,7 @@ from relaylab.ir.op import Op
 from relaylab.op import dyn, image, nn, qnn, random, vision, vm
 from relaylab.op.builder import offered as _offered
 from relaylab.op.nn.activation import fast_erf, fast_exp, fast_tanh
+from relaylab.op.nn.matrices import cholesky, lu, solve_triangular
 from relaylab.op.tensor.argwhere import argwhere, unique
 from relaylab.op.tensor.binary import (
     add,

@@ -197,6 +197,13 @@ def ceil(data: Arg) -> Call:
     data: the tensor whose elements are taken one by one; shape any; dtype any
     Result: the shape of data, and its dtype
     """
+def cholesky(data: Arg) -> Call:
+    """The lower triangles L with L L^T = data, of symmetric matrices of which the lower triangles are read; NaN where
+    they are not positive definite.
+
+    data: the matrices; shape (..., n, n); dtype floats
+    Result: the type of data
+    """
 def clip(a: Arg, a_min: float, a_max: float) -> Call:
     """Each element limited to a_min .. a_max (for integers: to those of the limits that the type can hold).
 
@@ -524,6 +531,14 @@ def logical_xor(lhs: Arg, rhs: Arg) -> Call:
     """
 def logsumexp(data: Arg, axis: Any = None, keepdims: bool = False) -> Expr:
     """log(sum(exp(data))) over axes, with the largest element subtracted first if it is finite."""
+def lu(data: Arg) -> Any:
+    """Matrices as products of triangular ones, with rows exchanged so that pivots are large: row i of L U is row
+    `order[i]` of the matrix. Both triangles are in one matrix, but for the ones on the diagonal of L; a column without
+    a pivot stays as it is.
+
+    data: the matrices; shape (..., n, n); dtype floats
+    Result: (the triangles: the type of data; order: (..., n), int32)
+    """
 def matrix_set_diag(data: Arg, diagonal: Arg, k: int | Sequence[int] = 0, align: str = 'RIGHT_LEFT') -> Expr:
     """Matrices with their diagonals k1 .. k2 replaced; shorter diagonals lie right or left in their row of
     `diagonal`.
@@ -841,6 +856,15 @@ def sliding_window(data: Arg, axis: int, window_shape: Ints, strides: Ints) -> C
     window_shape: the extents of a window, one for each of those axes
     strides: the distances of the windows, one for each of those axes
     Result: (*data.shape[:axis], *((n - window) // stride + 1 of each axis), *window_shape), of the dtype of data
+    """
+def solve_triangular(data: Arg, right: Arg, upper: bool = False, unit: bool = False) -> Call:
+    """The x with data x = right, for triangular matrices; what is beyond the triangle is not read.
+
+    data: the matrices; shape (..., n, n); dtype floats
+    right: the right sides, of the same leading axes; shape (..., n, m); dtype that of data
+    upper: whether the upper triangle is meant, or the lower one
+    unit: whether ones stand for the diagonal, which is not read then
+    Result: the type of right
     """
 def sort(data: Arg, axis: int = -1, is_ascend: bool = True) -> Call:
     """The elements in order along an axis.

@@ -34,6 +34,7 @@ WAIVERS: dict[str, dict[str, str]] = {
             vision.all_class_non_max_suppression vision.get_valid_counts vision.multibox_prior
             vision.non_max_suppression vision.proposal""",
         "what a size that data decides is taken from, behind gradients": "padded_*",
+        "of matrices that are taken apart: not built yet": "cholesky lu solve_triangular",
         "of inference: SimplifyInference rewrites it by operators that have one": """
             nn.batch_norm nn.dropout nn.group_norm nn.instance_norm nn.layer_norm nn.l2_normalize""",
     },
@@ -50,7 +51,7 @@ WAIVERS: dict[str, dict[str, str]] = {
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
             one_hot ones random.* shape_of sparse_* padded_sparse_* stft vision.* zeros *argwhere unique unravel_index
-            invert_permutation searchsorted sort argsort trilu matrix_set_diag""",
+            invert_permutation searchsorted sort argsort trilu matrix_set_diag cholesky lu solve_triangular""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",
         "it stands for a decision of the compiler, made after layouts were chosen": """

@@ -351,3 +351,35 @@ def qnn_dense(a: Any, x: np.ndarray, w: np.ndarray, zx: np.ndarray, zw: np.ndarr
 @judge("qnn.batch_matmul")
 def qnn_batch_matmul(a: Any, x: np.ndarray, y: np.ndarray, zx: np.ndarray, zy: np.ndarray, *scales: np.ndarray) -> Any:
     return matmul(a, x.astype("int64") - zx, y.astype("int64") - zy)
+
+
+@judge("cholesky")
+def cholesky(a: Any, x: np.ndarray) -> Any:
+    return np.linalg.cholesky(x)
+
+
+@judge("solve_triangular")
+def solve_triangular(a: Any, x: np.ndarray, right: np.ndarray) -> Any:
+    half = (np.triu if a.upper else np.tril)(x, (1 if a.upper else -1) if a.unit else 0)
+    return np.linalg.solve(half + np.eye(x.shape[-1]) * a.unit, right)
+
+
+@judge("lu")
+def lu(a: Any, x: np.ndarray) -> Any:
+    """Each number is a quotient of minors (Gantmacher, The Theory of Matrices, 1959, II)."""
+    triangles, order = np.zeros(x.shape), np.zeros(x.shape[:-1], "int32")
+    for at in np.ndindex(x.shape[:-2]):
+        rows, n = list(range(x.shape[-1])), x.shape[-1]
+        minor = lambda of, m=x[at]: np.linalg.det(m[np.ix_(*of)])
+        for k in range(n):
+            front = list(range(k + 1))
+            best = k + int(np.argmax([abs(minor(([*rows[:k], r], front))) for r in rows[k:]]))
+            rows[k], rows[best] = rows[best], rows[k]
+        for k in range(n):
+            front, before = rows[: k + 1], list(range(k))
+            for j in range(k, n):
+                triangles[(*at, k, j)] = minor((front, [*before, j])) / minor((front[:-1], before))
+            for i in range(k + 1, n):
+                triangles[(*at, i, k)] = minor(([*front[:-1], rows[i]], [*before, k])) / minor((front, [*before, k]))
+        order[at] = rows
+    return triangles, order

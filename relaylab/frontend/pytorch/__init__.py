@@ -9,8 +9,6 @@ from relaylab.frontend.graph import module_of
 from relaylab.frontend.pytorch.importer import TorchImporter
 from relaylab.frontend.pytorch.operators import (
     activation,
-    bessel,
-    bits,
     combining,
     complexes,
     contract,
@@ -18,11 +16,10 @@ from relaylab.frontend.pytorch.operators import (
     create,
     distance,
     found,
-    gamma,
     indexing,
+    matrices,
     norm,
     ordered,
-    orthogonal,
     pointwise,
     pool,
     reduction,
@@ -32,6 +29,7 @@ from relaylab.frontend.pytorch.operators import (
     special,
     views,
 )
+from relaylab.frontend.pytorch.operators.functions import bessel, bits, gamma, orthogonal
 from relaylab.frontend.pytorch.program import expanded, exported
 from relaylab.frontend.pytorch.table import Convert, operators
 from relaylab.ir import IRModule

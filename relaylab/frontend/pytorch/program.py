@@ -31,6 +31,7 @@ KEPT = (
     "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec",
     "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
     "grid_sampler_2d", "col2im", "adaptive_avg_pool2d",
+    "linalg_inv", "inverse", "linalg_solve", "linalg_cholesky",
 )  # fmt: skip
 """Operators that Relay says better than their parts."""
 GENERATED = '"<eval_with_key>'

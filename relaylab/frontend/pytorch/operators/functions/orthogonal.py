@@ -7,7 +7,7 @@ from collections.abc import Callable
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
-from relaylab.frontend.pytorch.operators.doubles import Doubles
+from relaylab.frontend.pytorch.operators.functions.doubles import Doubles
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Expr
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.pytorch.graph import TorchGraph
-from relaylab.frontend.pytorch.operators.doubles import Doubles, in_doubles
+from relaylab.frontend.pytorch.operators.functions.doubles import Doubles, in_doubles
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Expr
 
