@@ -77,6 +77,20 @@ def test_hostile_names_stay_text_in_svg(params):
     assert "<script" not in text and "onerror" not in {k for e in root.iter() for k in e.attrib}
 
 
+def test_shapes_keep_their_order_behind_names_that_are_read_from_the_right():
+    params = [Var(name, TensorType((2, 3))) for name in ("שלום", "عربي", "אב גד", "é")]
+    text = svg(
+        show(Function(params, relay.add(relay.add(params[0], params[1]), relay.add(params[2], params[3])))).scene
+    )
+    rows = [e.text or "" for e in ET.fromstring(text).iter() if e.tag.endswith("text")]
+    for name in ("שלום", "عربي", "אב גד"):
+        assert any(name in row for row in rows)
+        assert all(
+            f"{name}\u200e" in row for row in rows if name in row
+        )  # UAX 9, 2.3: a mark that is read from the left
+    assert "\u200e" not in "".join(row for row in rows if "é" in row and "ש" not in row)
+
+
 def test_hostile_names_stay_text_in_html():
     picture = show(hostile_program(), params="nodes", title="</title><script>alert(1)</script>")
     whole = page([picture.scene], picture.view.title)

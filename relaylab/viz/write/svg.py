@@ -12,6 +12,8 @@ from relaylab.viz.scene.theme import FONT, MONO, css
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _SPECIAL = re.compile("[&<>\"']")
+_LETTERS = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]+"  # of Hebrew, Arabic and their kin
+_RIGHT_TO_LEFT = re.compile(f"{_LETTERS}(?: {_LETTERS})*")
 _OWN = {"fill": "fill", "stroke": "stroke", "width": "stroke-width", "dash": "stroke-dasharray"}
 FACES = {"regular": "", "bold": " b", "mono": " m"}
 
@@ -20,6 +22,11 @@ def escape(text: str) -> str:
     """`text` safe inside SVG elements and attributes; what XML cannot hold becomes a blank or a question mark."""
     text = plain(text)
     return text.translate(_ESCAPES) if _SPECIAL.search(text) else text
+
+
+def _in_order(text: str) -> str:
+    """`text` with a mark after Hebrew and Arabic words: numbers behind them would be turned round, 2×3 into 3×2."""
+    return text if text.isascii() else _RIGHT_TO_LEFT.sub("\\g<0>\u200e", text)
 
 
 def svg(scene: Scene, *, scale: float = 1.0) -> str:
@@ -94,7 +101,7 @@ def _text(text: Text) -> str:
     fitted = f' textLength="{_n(width)}" lengthAdjust="spacingAndGlyphs"' if width > 60 else ""
     return (
         f'<text class="{" ".join(text.styles)}{FACES[text.face]}" x="{_n(text.x)}" y="{_n(text.y)}" '
-        f'font-size="{_n(text.size)}"{anchor}{fitted} xml:space="preserve">{escape(text.text)}</text>'
+        f'font-size="{_n(text.size)}"{anchor}{fitted} xml:space="preserve">{escape(_in_order(text.text))}</text>'
     )
 
 
