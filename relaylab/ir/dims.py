@@ -383,7 +383,11 @@ def _either(value: SymbolicDim) -> tuple[bool, Dim, Dim] | None:
         return None
     monomial, factor = positive[0]
     without = _sum(value, _made({monomial: factor}), -1)
-    return factor < 0, without, apply_operation("tir.Add", without, _product_of(cast(Any, monomial[0]).numerator, factor))
+    return (
+        factor < 0,
+        without,
+        apply_operation("tir.Add", without, _product_of(cast(Any, monomial[0]).numerator, factor)),
+    )
 
 
 def _least_term(monomial: Monomial, factor: int) -> int | None:

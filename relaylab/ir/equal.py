@@ -399,7 +399,7 @@ def _label(n: Expr, number: dict[object, int]) -> str:
         case Constant():
             from hashlib import sha256
 
-            return f"{n.data.dtype}{n.data.shape}{sha256(n.data.tobytes()).hexdigest()}"
+            return f"{n.data.dtype}{n.data.shape}{sha256(n.data.numpy().tobytes()).hexdigest()}"
         case Constructor():
             return f"{n.name_hint}/{len(n.inputs)}"
         case TupleGetItem():

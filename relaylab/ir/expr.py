@@ -144,7 +144,7 @@ class Constant(ExprWithOp):
         if self is other or not isinstance(other, Constant):
             return self is other
         a, b = self.data, other.data
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return a.dtype == b.dtype and a.shape == b.shape and a.numpy().tobytes() == b.numpy().tobytes()
 
 
 @node

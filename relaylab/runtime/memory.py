@@ -10,15 +10,12 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
 from functools import lru_cache
-from typing import Any, BinaryIO
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from relaylab.support.errors import RelayError
+from relaylab.support.memory import give_back_files
 
 ALIGNMENT = 64
 HUGE_PAGE = 2 << 20
@@ -28,10 +25,6 @@ SMALL = 64 << 10
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 MAX_RANK = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32  # numpy's
-
-
-class ChangedFile(RelayError):
-    """Weights lie in a file that has other content now."""
 
 
 class OutOfMemory(RelayError, MemoryError):
@@ -50,48 +43,6 @@ def aligned(nbytes: int, what: str = "an array") -> np.ndarray:
         ) from None
 
 
-def map_file(file: BinaryIO, offset: int, length: int) -> memoryview:
-    """Bytes of a file as pages that take memory when they are looked at; OSError, ValueError where that cannot be."""
-    first = offset - offset % mmap.ALLOCATIONGRANULARITY
-    pages = mmap.mmap(file.fileno(), offset - first + length, access=mmap.ACCESS_READ, offset=first)
-    _files[pages] = os.path.abspath(file.name), _state(os.fstat(file.fileno()))
-    return memoryview(pages)[offset - first :]
-
-
-_files: WeakKeyDictionary[mmap.mmap, tuple[str, tuple[int, ...]]] = WeakKeyDictionary()
-"""The pages of files: who looks at them again reads them again. Where each lies, and its state when it was mapped."""
-
-
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def files_under(arrays: Iterable[np.ndarray]) -> set[mmap.mmap]:
-    """The pages of files in which some of the arrays lie."""
-    return {pages for pages in map(_pages, arrays) if pages is not None} if _files else set()
-
-
-def _pages(array: np.ndarray) -> mmap.mmap | None:
-    owner: Any = array
-    while isinstance(owner, np.ndarray):
-        owner = owner.base
-    pages = owner.obj if isinstance(owner, memoryview) else None
-    return pages if isinstance(pages, mmap.mmap) and pages in _files else None
-
-
-def check_files(files: Iterable[mmap.mmap]) -> None:
-    """ChangedFile unless these pages of files are what was mapped. A file that another was renamed over still is."""
-    for path, before in {_files[pages] for pages in files}:
-        with suppress(OSError):  # removed: what is mapped stays
-            now = _state(os.stat(path))
-            if now[:2] == before[:2] and now != before:
-                raise ChangedFile(
-                    f"{path} was written over since weights were read from it",
-                    code="runtime.changed-file",
-                    help="import the model again, and write new ones to other files, or rename them over old ones",
-                )
-
-
 def give_back() -> None:
     """Give memory back to the system: what is freed, where the C library keeps it and can be asked (glibc), and the
     pages of files. It takes a millisecond.
@@ -100,13 +51,6 @@ def give_back() -> None:
     if trim is not None:
         trim(0)
     give_back_files()
-
-
-def give_back_files() -> None:
-    """Give the pages of files back to the system: they are read again where they are looked at."""
-    if hasattr(mmap, "MADV_DONTNEED"):
-        for pages in list(_files):
-            pages.madvise(mmap.MADV_DONTNEED)
 
 
 @lru_cache(maxsize=1)

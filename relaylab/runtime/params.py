@@ -13,6 +13,7 @@ from relaylab.runtime.memory import MAX_RANK, is_addressable
 from relaylab.runtime.ndarray import DTYPES, NDArray, array, as_numpy
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayTypeError, is_a, shown
+from relaylab.support.memory import check_files, files_under
 
 LIST_MAGIC = 0xF7E58D4F05049CB7
 TENSOR_MAGIC = 0xDD5E40F096B4A13F
@@ -85,6 +86,7 @@ def save_params_to_file(params: Mapping[str, object], path: str) -> None:
 
 
 def _save_tensor(out: bytearray, values: np.ndarray) -> None:
+    check_files(files_under([values]))
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(values.shape)
     bits = (
         1 if values.dtype.kind == "b" else values.dtype.itemsize * 8

@@ -19,8 +19,10 @@ from relaylab import relay
 from relaylab.frontend.onnx.model import MAPPED, read_model
 from relaylab.frontend.onnx.stored import LARGE
 from relaylab.runtime import cpu, graph_executor
-from relaylab.ir import Constant, IRModule, structural_equal, walk
+from relaylab.interp import Interpreter
+from relaylab.ir import Constant, IRModule, structural_equal, structural_hash, walk
 from relaylab.support.errors import RelayError
+from relaylab.viz import show
 
 WIDTH = 192
 X = np.linspace(-1, 1, WIDTH, dtype="float32").reshape(1, WIDTH)
@@ -256,18 +258,29 @@ def test_damaged_files_are_what_the_parser_of_onnx_says():
     assert refused > 20
 
 
+def weights(mod):
+    """The large constants of a program."""
+    return [n for n in walk([mod["main"]]) if isinstance(n, Constant) and n.data.size > 1000]
+
+
 def test_a_file_that_is_written_over_gives_no_other_numbers(tmp_path):
     path, proto = tmp_path / "m.onnx", layers(8)
     onnx.save(proto, path)
     mod = imported(path)
     lib = relay.build(mod, "llvm")
     evaluate = relay.create_executor("debug", mod).evaluate()
+    other = imported(path)
     proto.graph.initializer[0].raw_data = (-W[0]).tobytes()
     onnx.save(proto, path)
     later = imported(path)
     uses = {
         "build": lambda: relay.build(mod, "llvm"), "vm": lambda: relay.vm.compile(mod, "llvm"),
         "debug": lambda: evaluate(X), "params": lambda: lib.get_params(),
+        "text": lambda: mod.astext(show_meta_data=True), "hash": lambda: structural_hash(mod),
+        "equal": lambda: structural_equal(mod, other), "written": lambda: relay.frontend.to_onnx(mod),
+        "picture": lambda: show(mod), "interpreter": lambda: Interpreter(mod).evaluate()(X),
+        "saved": lambda: relay.save_param_dict({"w": weights(mod)[0].data}),
+        "array": lambda: weights(mod)[0].data.numpy(),
     }  # fmt: skip
     for what, use in uses.items():
         with pytest.raises(RelayError, match=r"m\.onnx was written over") as info:

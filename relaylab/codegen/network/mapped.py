@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from relaylab.ir import Constant, Expr, IRModule, walk
-from relaylab.runtime.memory import check_files, files_under
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.memory import check_files, files_under
 
 
 @contextmanager

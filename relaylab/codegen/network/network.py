@@ -20,8 +20,8 @@ from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.ir.expr import set_type
 from relaylab.ir.visit import operands_of
 from relaylab.loop.program import SIZES
-from relaylab.runtime.memory import check_files, files_under
 from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.memory import check_files, files_under
 from relaylab.transform.normal_forms.first_order import first_order
 
 

@@ -56,7 +56,9 @@ def shape_told(node: Call, followed: Followed) -> Shape | None:
     if values is None or values.ndim != 1:
         return None
     codes = not facets(node).get("allowzero", True)  # where 0 copies, what may be 0 tells nothing
-    told = [v if (isinstance(v, SymbolicDim) and not codes) or (isinstance(v, int) and v > 0) else UNKNOWN for v in values]
+    told = [
+        v if (isinstance(v, SymbolicDim) and not codes) or (isinstance(v, int) and v > 0) else UNKNOWN for v in values
+    ]
     return tuple([dim(v) for v in told])
 
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from relaylab.codegen.operations.jobs import PackedConstant
 from relaylab.codegen.templates.pack import Packing
-from relaylab.runtime.memory import aligned, give_back, give_back_files
+from relaylab.runtime.memory import aligned, give_back
 from relaylab.runtime.threads import available_processors
+from relaylab.support.memory import give_back_files
 
 ALIGNMENT = 64
 PREFETCHED = 16 << 10  # kernels prefetch the panel after the last one: keep it mapped

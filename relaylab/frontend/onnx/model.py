@@ -14,8 +14,9 @@ import numpy as np
 
 from relaylab.frontend.onnx.stored import merge_all_but_weights
 from relaylab.ir import AnyDim, TensorType
-from relaylab.runtime.memory import is_addressable, map_file
+from relaylab.runtime.memory import is_addressable
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
+from relaylab.support.memory import map_file
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TensorShapeProto, ValueInfoProto

@@ -91,7 +91,7 @@ def _numbers(expr: Expr) -> np.ndarray | None:
     """The elements of a constant, seen through changes of shape."""
     while is_call_to(expr, "expand_dims", "reshape", "transpose", "squeeze"):
         expr = expr.args[0]
-    return np.asarray(expr.data) if isinstance(expr, Constant) else None
+    return expr.data.numpy() if isinstance(expr, Constant) else None
 
 
 def is_nonnegative(expr: Expr) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-import numpy as np
-
 from relaylab.analysis.sparse_weights import block_rows, convolution_matrix, is_sparse_convolution, sparsity
 from relaylab.ir import Call, Constant, Expr, Function, IRModule, const, rewrite
 from relaylab.transform.engine.build import call
@@ -39,7 +37,7 @@ class Conv2dToSparse2(FunctionPass):
         return rewrite(func, at)
 
     def _sparse(self, conv: Call, weight: Constant) -> Expr:
-        matrix = convolution_matrix(np.asarray(weight.data), self.layout)
+        matrix = convolution_matrix(weight.data.numpy(), self.layout)
         rows = block_rows(matrix, self.blocksize) if sparsity(matrix) >= self.sparsity_threshold else None
         if rows is None:
             return conv

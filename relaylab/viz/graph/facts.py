@@ -139,7 +139,7 @@ def constant_text(constant: ir.Constant) -> str:
 def constant_detail(constant: ir.Constant) -> str:
     """Smallest, mean and largest value of a tensor, and its first ones; read once, however many stages have it."""
     if (known := _DETAILS.get(constant)) is None:
-        known = _DETAILS[constant] = _detail(np.asarray(constant.data))
+        known = _DETAILS[constant] = _detail(constant.data.numpy())
     return known
 
 

@@ -124,7 +124,7 @@ def _value(writer: Writer, expr: Expr, values: Mapping[Expr, Value]) -> Value:
             assert isinstance(fields, list)
             return fields[expr.index]
         case Constant():
-            return writer.constant(as_numpy(expr.data))
+            return writer.constant(expr.data.numpy())
     raise RelayValueError(
         f"{type(expr).__name__} has no ONNX form here",
         code="export.not-static",

@@ -12,7 +12,6 @@ import numpy as np
 
 from relaylab.frontend.onnx.export.writer import Value, Writer
 from relaylab.ir import Attrs, Call, Constant, Expr, Op, TensorType, TupleType
-from relaylab.runtime.ndarray import as_numpy
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import registered
 
@@ -78,7 +77,7 @@ def fields_of(expr: Expr) -> list[TensorType]:
 
 def known(expr: Expr) -> np.ndarray | None:
     """The value of a constant."""
-    return as_numpy(expr.data) if isinstance(expr, Constant) else None
+    return expr.data.numpy() if isinstance(expr, Constant) else None
 
 
 def ints(value: int | Sequence[int], count: int = 2) -> list[int]:
