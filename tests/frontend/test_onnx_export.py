@@ -136,6 +136,34 @@ def test_a_sample_says_the_same_or_is_refused(name: str, case, request: pytest.F
     assert_says_the_same(mod, arrays, evaluator=request.node.callspec.id not in FAULTS)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int64", "uint64", "bool", "float16", "float64"])
+def test_what_is_written_has_the_data_types_of_onnx(dtype: str) -> None:
+    """onnx's own inference takes every model: what is computed on the way has data types that operators take."""
+    x, image = relay.var("x", shape=(2, 6), dtype=dtype), relay.var("x", shape=(1, 2, 4, 4), dtype=dtype)
+    pools = (relay.nn.max_pool2d, relay.nn.avg_pool2d, relay.nn.global_max_pool2d, relay.nn.global_avg_pool2d)
+    makers = [lambda f=f: f(image) for f in (*pools, relay.nn.adaptive_max_pool2d, relay.nn.adaptive_avg_pool2d)]
+    makers += [lambda: relay.cumsum(x, axis=1), lambda: relay.argmax(x, axis=1), lambda: relay.variance(x, axis=1)]
+    makers += [lambda: relay.nn.conv1d(relay.reshape(x, (1, 2, 6)), relay.ones((2, 2, 3), dtype)), lambda: relay.max(x)]
+    written = 0
+    for make in makers:
+        try:
+            mod = relay.transform.InferType()(relay.IRModule.from_expr(make()))
+            model = relay.frontend.to_onnx(mod)
+        except RelayError as error:
+            assert error.code == "export.dtype" or error.code.startswith("type."), error
+            continue
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        written += 1
+    assert written > 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16"])
+def test_narrow_sums_wrap_as_they_do_here(dtype: str) -> None:
+    x = relay.var("x", shape=(2, 6), dtype=dtype)
+    values = np.array([[100, 100, 7, 90, 1, 2], [3, 120, 9, 8, 7, 127]]).astype(dtype) * np.array(101, dtype)
+    assert_says_the_same(relay.IRModule.from_expr(relay.cumsum(x, axis=1, exclusive=True)), [values])
+
+
 @pytest.mark.parametrize("name", sorted(WRITTEN))
 def test_every_rule_says_something(name: str) -> None:
     """No rule refuses all samples of its operator."""

@@ -21,6 +21,7 @@ Attribute: TypeAlias = int | float | str | Sequence[int]
 
 
 _NAMES = {"float32": "float", "float64": "double"}  # of data types in ONNX's schemas, where they are others
+_OURS = {theirs: ours for ours, theirs in _NAMES.items()}
 
 
 def tensors_of(type_: Type) -> list[Type]:
@@ -70,6 +71,7 @@ class Writer:
         node = helper.make_node(op_type, list(inputs), names, name=f"{op_type}_{len(self._nodes)}")
         node.attribute.extend(helper.make_attribute(k, v) for k, v in sorted(attributes.items()))
         self._nodes.append(node)
+        self._type_results(node)
         return names
 
     def typed(self, value: Value, type_: Type) -> None:
@@ -89,6 +91,20 @@ class Writer:
                 raise RelayValueError(
                     f"ONNX's {op_type} takes no {dtype}", code="export.dtype", help="cast the program to another type"
                 )
+
+    def _type_results(self, node: NodeProto) -> None:
+        """Note the data types of results that follow from those of the inputs, or from the operator alone."""
+        from onnx import defs, helper
+
+        schema = defs.get_schema(node.op_type, OPSET)
+        kinds = [i.type_str for i in schema.inputs]
+        known = {kinds[min(k, len(kinds) - 1)]: d for k, n in enumerate(node.input) if (d := self._dtypes.get(n))}
+        for k, name in enumerate(node.output):
+            kind = schema.outputs[min(k, len(schema.outputs) - 1)].type_str
+            if node.op_type == "Cast":
+                self._dtypes[name] = helper.tensor_dtype_to_np_dtype(node.attribute[0].i).name
+            elif kind in known or kind.startswith("tensor("):
+                self._dtypes[name] = known.get(kind) or _OURS.get(kind[7:-1], kind[7:-1])
 
     def number_of(self, dtype: str) -> int:
         """ONNX's number of a data type."""
@@ -169,6 +185,7 @@ class Writer:
         from onnx import numpy_helper
 
         self._initializers[name] = numpy_helper.from_array(np.asarray(value, order="C"), name)
+        self._dtypes[name] = value.dtype.name
         return name
 
     def _fresh(self, name: str) -> str:

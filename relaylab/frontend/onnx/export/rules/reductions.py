@@ -49,7 +49,7 @@ def _variance(w: Writer, call: Call, ins: list[str]) -> Value:
 @rule("argmax", "argmin")
 def _arg(w: Writer, call: Call, ins: list[str]) -> Value:
     a, axes, shape = attributes(call), reduced_axes(call), shape_of(call.args[0])
-    x, axis = ins[0], axes[0] if axes else 0
+    x, axis = w.cast(ins[0], "uint8") if dtype_of(call.args[0]) == "bool" else ins[0], axes[0] if axes else 0
     if len(axes) != 1:
         if axes != list(range(len(shape))):
             raise refused(call, f"axis={a['axis']}", "it is written for one axis, or for all")
@@ -61,10 +61,13 @@ def _arg(w: Writer, call: Call, ins: list[str]) -> Value:
 
 @rule("cumsum")
 def _cumsum(w: Writer, call: Call, ins: list[str]) -> Value:
-    a, x = attributes(call), w.cast(ins[0], dtype_of(call))
+    a, dtype = attributes(call), dtype_of(call)
+    wide = "int32" if dtype.endswith(("int8", "int16")) else dtype  # low bits do not see what is above
+    x = w.cast(ins[0], wide)
     if a["axis"] is None:
         x = w.reshape(x, [-1])
-    return w.emit("CumSum", [x, w.scalar(int(a["axis"] or 0), "int64")], exclusive=int(bool(a["exclusive"])))
+    found = w.emit("CumSum", [x, w.scalar(int(a["axis"] or 0), "int64")], exclusive=int(bool(a["exclusive"])))
+    return found if wide == dtype else w.cast(found, dtype)
 
 
 @rule("collapse_sum_to", "collapse_sum_like")
