@@ -220,14 +220,15 @@ def rounded_up(
 ) -> tuple[int, ...]:
     """`ceil_mode` as padding behind the spatial axes of `x`: a last window counts if it begins before that there does.
 
-    Where it cannot begin later, padding one less than a step says the same for every extent.
+    Of an open extent n the windows are ceil((n + before) / stride), or fewer where the padding ends before: what is
+    padded for that is the same for every n.
     """
     out, sizes = list(after), g.dims(x)[2:]
-    if any(is_open(n) and s + a > r for n, s, a, r in zip(sizes, strides, after, reach)):
+    if any(is_open(n) and a >= r for n, a, r in zip(sizes, after, reach)):
         sizes = g.extents(x, 2)  # which says what is missing
     for k, n in enumerate(sizes):
         if is_open(n):
-            out[k] += strides[k] - 1
+            out[k] = min(after[k] + strides[k], reach[k]) - 1
             continue
         padded = n + before[k] + after[k] - reach[k]
         count = -(-padded // strides[k]) + 1
