@@ -40,7 +40,7 @@ def chosen(x: Expr, axis: int, rank: int, extent: int, index: np.ndarray) -> Exp
     step = int(index[1] - index[0]) if len(index) > 1 else 1
     if times > 1 and len(index) == times * extent and np.array_equal(index, places // times):
         return call_operator("repeat", x, repeats=times, axis=axis)
-    if step > 0 and np.array_equal(index, places * step + index[0]):
+    if len(index) and step > 0 and np.array_equal(index, places * step + index[0]):
         first, last = int(index[0]), int(index[-1]) + 1
         return call_operator("strided_slice", x, begin=[first], end=[last], strides=[step], axes=[axis])
     return call_operator("take", x, Constant(index.astype("int32")), axis=axis, mode="fast")

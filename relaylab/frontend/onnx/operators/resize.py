@@ -11,6 +11,8 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
+from relaylab.frontend.onnx.operators.open_resize import MODES as OPEN_MODES
+from relaylab.frontend.onnx.operators.open_resize import by_factor
 from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, is_call_to
@@ -45,6 +47,7 @@ def _scaled(g: Graph, node: OnnxNode, x: Expr, scales: Sequence[float]) -> Expr:
     """The first form of resizing: positions are scaled, nearest is the one before, or behind in a smaller image."""
     method = METHODS[node.choice("mode", "nearest", tuple(METHODS))]
     _check_scales(node, scales, g.rank(x))
+    x, scales = _by_fractions(g, node, x, scales, list(range(g.rank(x))), method, "asymmetric", "before")
     target = [_times(g, x, n, s) for n, s in zip(g.dims(x), scales)]
     return resized(g, node, x, target, scales, method, "asymmetric", "before")
 
@@ -72,6 +75,8 @@ def resize(
                 own = op.take(op.shape_of(x, "int64"), g.const(axes, "int64"), axis=0)
                 grown = op.multiply(own, g.const([int(f) for f in given], "int64"))
                 return _to_values(g, node, x, grown, axes, method, mode, rounding)
+        if len(given) == len(axes):
+            x, given = _by_fractions(g, node, x, given, axes, method, mode, rounding)
         factors, target = _by_scales(g, node, x, given, axes)
     elif sizes is None or scales is not None:
         raise _unclear(node)
@@ -88,6 +93,21 @@ def _policy(node: OnnxNode) -> str:
 
 def _unclear(node: OnnxNode) -> RelayValueError:
     return node.error("either scales or sizes must be given, for all axes", code="import.shape")
+
+
+def _by_fractions(
+    g: Graph, node: OnnxNode, x: Expr, scales: Sequence[float], axes: list[int], method: str, mode: str, rounding: str
+) -> tuple[Expr, list[float]]:
+    """`x` resampled along open axes by fractions, or along those without a name; what is left to do."""
+    how, direct = _manner(node, method, mode, rounding)
+    if not direct or mode not in OPEN_MODES or (method == "cubic" and how["cubic_exclude"]):
+        return x, list(scales)
+    left = list(scales)
+    for k, (a, factor) in enumerate(zip(axes, scales)):
+        extent = g.dims(x)[a]
+        if factor > 0 and factor != 1 and is_open(extent) and (type(extent) is AnyDim or factor != int(factor)):
+            x, left[k] = by_factor(g, x, a, factor, method, mode, rounding, how["cubic_alpha"]), 1.0
+    return x, left
 
 
 def _by_scales(
