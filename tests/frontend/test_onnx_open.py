@@ -240,10 +240,17 @@ def test_pyramids_of_open_images():
         machine.invoke("main", floats(1, 2, 5, 4))
 
 
-@pytest.mark.parametrize("mode", [{"antialias": 1}, {"coordinate_transformation_mode": "half_pixel_symmetric"}, {}])
-def test_resizes_that_need_sizes_say_so(mode):
+@pytest.mark.parametrize(
+    "method, mode",
+    [
+        ("linear", {"antialias": 1}),
+        ("linear", {"coordinate_transformation_mode": "half_pixel_symmetric"}),
+        ("cubic", {"exclude_outside": 1}),
+    ],
+)
+def test_resizes_that_need_sizes_say_so(method, mode):
     with pytest.raises(RelayError, match="the shape must be known here"):
-        imported(resized([1, 1, 2, 2] if mode else [1, 1, 1.5, 2], "linear", **mode)[0])
+        imported(resized([1, 1, 1.5, 2] if method == "cubic" else [1, 1, 2, 2], method, **mode)[0])
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
