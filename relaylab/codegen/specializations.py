@@ -44,6 +44,7 @@ from relaylab.runtime.executor import GraphExecutor
 from relaylab.runtime.memory import OutOfMemory
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayError
+from relaylab.support.words import counted
 from relaylab.transform import BindParams, InferType, PassContext
 
 LIMIT = "relay.codegen.specializations"
@@ -357,9 +358,11 @@ class Specializations:
             of = f"for all sizes ({named})" if named else "with its control flow"
             if isinstance(self.open, StagedForm):
                 of = f"for all sizes ({', '.join(filter(None, [named, self.open.found]))})"
-            head = f"one form {of}: {self.open.seconds:.2f} s to compile\n"
+            called = self.open.called
+            runs = f"{counted(len(called), 'call')} of {counted(len({*called}), 'native kernel')}"
+            head = f"one form {of}: {runs}, {self.open.seconds:.2f} s to compile\n"
         else:
-            head = f"no form for all sizes: {self.closed}\n" if self.closed else ""
+            head = f"no form for all sizes: {self.closed}\n" if self.closed else "the first call makes a form\n"
         rows = [f"  {f.shapes}: {f.seconds:.2f} s to compile, {f.uses} calls" for f in self.forms.values()]
         return head + "\n".join([f"{len(rows)} of at most {self.limit} specializations", *rows])
 

@@ -222,6 +222,7 @@ class VMExecutable:
         """What was compiled, in words."""
         functions, calls = counted(len(self.program.functions), "function"), counted(len(self.natives), "call")
         said = f"{functions}, {calls} of {counted(len({*map(id, self.natives.values())}), 'native kernel')}"
+        said = functions if self.specializations is not None and not self.natives else said  # its forms say what runs
         said = "\n".join([said, *self.functions.summary()])
         return said if self.specializations is None else f"{said}\n{self.specializations.summary()}"
 

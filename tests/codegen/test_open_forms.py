@@ -32,12 +32,14 @@ def builds(monkeypatch):
 
 def test_new_lengths_compile_nothing(builds):
     vm = machine(attention(SizeVar("n")), open=True)
+    assert "the first call makes a form" in vm.exe.stats and "0 calls" not in vm.exe.stats
     for n in LENGTHS:
         x, past = given(n)
         got = vm.invoke("main", x, past).numpy()
         np.testing.assert_allclose(got, attention_in_numpy(x, past), rtol=1e-4, atol=1e-5)
     assert len(builds) == 1 and not forms(vm).forms
-    assert "one form for all sizes (n)" in vm.exe.stats
+    steps = forms(vm).open.instance.plan.steps
+    assert f"one form for all sizes (n): {len(steps)} calls of {len({s.name for s in steps})} native" in vm.exe.stats
 
 
 def test_what_the_forms_leave_to_the_machine_is_compiled_then_as_the_program_was(builds, monkeypatch):

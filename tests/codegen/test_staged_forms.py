@@ -70,6 +70,8 @@ def test_rows_that_are_found_go_through_a_layer(n):
     text = form.listing()
     assert "found_0: Tensor[(found_0, 1), int32] = argwhere(value_" in text and " = OpenForm for found_0" in text
     assert not vm.exe.specializations.forms
+    called = [name for title, lib in vm.exe.parts().parts for name in lib.kernels()]
+    assert len(form.called) == len(called) and f"{len(called)} calls of" in vm.exe.stats
 
 
 def test_experts_add_to_rows_that_chose_them():

@@ -85,6 +85,11 @@ class FlowForm:
         self.memory: dict[Var, np.ndarray] = {}
         self.seconds = time.perf_counter() - start
 
+    @property
+    def called(self) -> list[str]:
+        """The kernels of its blocks."""
+        return [name for form in self.blocks.values() for name in form.called]
+
     # ---- sizes
 
     def _check_sizes(self) -> None:

@@ -50,6 +50,11 @@ class BatchForm:
         self.executor = build(one, target)["default"](cpu(0)).executor
         self.seconds = time.perf_counter() - start
 
+    @property
+    def called(self) -> list[str]:
+        """The kernels that a run calls for each example, in order."""
+        return [step.name for step in self.executor.plan.steps]
+
     @staticmethod
     def of(mod: IRModule, target: CpuTarget) -> BatchForm | None:
         """That of a typed program; None for one whose examples are not seen to be computed alone, or with other sizes

@@ -90,6 +90,11 @@ class OpenForm:
         self.shapes: object = None
         self.seconds = time.perf_counter() - start
 
+    @property
+    def called(self) -> list[str]:
+        """The kernels that a run calls, in order."""
+        return [step.name for step in self.planned.plan.steps]
+
     # ---- compiling and planning
 
     def _compile(self, first: Sequence[tuple[int, ...]], caches: bool) -> None:

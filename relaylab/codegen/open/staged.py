@@ -47,6 +47,11 @@ Run = Callable[[Sequence[np.ndarray]], "Sequence[np.ndarray] | None"]
 class Form(Protocol):
     """What is compiled for all sizes."""
 
+    @property
+    def called(self) -> list[str]:
+        """The kernels that it calls."""
+        ...
+
     def run(self, leaves: Sequence[np.ndarray]) -> list[NDArray] | None:
         """The results for arrays of the inputs."""
         ...
@@ -94,6 +99,8 @@ class StagedForm:
         self.lock = threading.RLock()
         self.names: dict[Run, str] = {}
         self.borrowed: set[Run] = set()
+        self.called: list[str] = []
+        """The kernels of all parts."""
         self.steps = [self._step(step) for step in plan.steps]
         self.lines = [self._line(step, made.run) for step, made in zip(plan.steps, self.steps)]
         self.results = [k for r in plan.results for k in self._places(r)]
@@ -145,8 +152,10 @@ class StagedForm:
             run: Run = native.in_place
             self.names[run] = native.name
             self.borrowed.add(run)
+            self.called += native.library.kernels()
             return run
         form = form_of(mod, self.target, list(map(self._first, types)), caches=False)
+        self.called += form.called
         run = lambda leaves: _read(form, leaves)
         self.names[run] = f"{type(form).__name__} for {', '.join(map(str, form.named))}"
         return run
@@ -166,6 +175,7 @@ class StagedForm:
         made = lambda e: InferType()(self.mod.with_functions({**self.mod.functions, main: Function(params, e)}))
         try:
             form = self.controlled(made(body), self.target, shapes)
+            self.called += form.called
             return lambda leaves: _read(form, leaves)
         except RelayError as error:
             if not isinstance(body, If) or isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
@@ -174,6 +184,7 @@ class StagedForm:
             StagedForm(made(e), self.target, shapes, self.controlled, self.chosen)
             for e in (body.true_branch, body.false_branch)
         )
+        self.called += [*true.called, *false.called]
         at = [p for p, _ in input_tensors(params)].index(cast(Var, body.cond))
         return lambda leaves: _read(true if leaves[at] else false, leaves)
 
