@@ -22,16 +22,19 @@ class OpenSizeWarning(UserWarning):
 def split_sizes(name: str) -> tuple[str, Told]:
     """The file that a name means, and what it tells of sizes and inputs; RelayValueError for what is no size."""
     found = _FILE.fullmatch(name)
-    if found is None:
-        return name, {}
+    return (name, {}) if found is None else (found[1], told_of(found[2], found[1]))
+
+
+def told_of(text: str, name: str) -> Told:
+    """The sizes and shapes that stand behind the name of a program; RelayValueError for what is no size."""
     told = {}
-    for part in found[2].split(","):
+    for part in text.split(","):
         size = _SIZE.fullmatch(part)
         if size is None:
-            help = f"{found[1]}:batch=4,image=1x3x64x64 says an open size and the shape of an input"
+            help = f"{name}:batch=4,image=1x3x64x64 says an open size and the shape of an input"
             raise RelayValueError(f"`{part}` is no size", code="import.shape", help=help)
         told[size[1]] = tuple(map(int, size[2].split("x")))
-    return found[1], told
+    return told
 
 
 def filled(inputs: Shapes, told: Told, file: str) -> dict[str, tuple[int, ...]]:

@@ -18,10 +18,12 @@ from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
 import relaylab
+from relaylab.frontend.told_sizes import split_sizes
 from relaylab.ir import Call, Expr, IRModule, Op, TensorType, post_order
 from relaylab.lab.magic import MAGICS
 from relaylab.lab.options import actions
 from relaylab.study import Program, load
+from relaylab.study.program import with_told
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.support.quoting import python_name
 from relaylab.support.table import did_you_mean
@@ -31,6 +33,7 @@ from relaylab.zoo.catalog import NETWORKS
 WEIGHTS = ("weight", "kernel", "gamma", "beta", "moving_mean", "moving_var", "bias")
 """What operators call the arguments that are learnt."""
 _QUOTED = re.compile(r""""[^"]*"|'[^']*'""")
+_SIZED = re.compile(r"([A-Za-z_][\w.]*):(\w[\w.]*=.*)")
 Namespace = dict[str, Any]
 """The names of a notebook."""
 HELP = "Options: %relay_help viz and so on. A trailing ; silences the output; -o NAME binds the result."
@@ -135,9 +138,15 @@ def value_of(text: str, namespace: Namespace) -> Any:
 
 
 def program_of(text: str, namespace: Namespace) -> Program:
-    """The program that an argument names: a module, function, expression, `(mod, params)`, a network, or a file."""
-    if text not in namespace and (text in NETWORKS or os.path.isfile(text)):
+    """The program that an argument names: a module, function, expression, `(mod, params)`, a network, or a file.
+
+    Behind a file, and a name of the notebook, may stand sizes that the program leaves open: `mod:n=8`.
+    """
+    if text not in namespace and (text in NETWORKS or os.path.isfile(text) or split_sizes(text)[1]):
         return load(text)
+    named = _SIZED.fullmatch(text)
+    if named is not None:
+        return with_told(program_of(named[1], namespace), named[2])
     value = value_of(text, namespace)
     params: dict[str, Any] = {}
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], IRModule):

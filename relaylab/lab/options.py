@@ -66,8 +66,8 @@ PROGRAM = MagicOption(
     "program",
     metavar="NET|FILE",
     help="a network such as resnet18, a file of Relay text, an ONNX or PyTorch (.pt2) model, or module:factory; "
-    "model.onnx:batch=4,image=1x3x64x64 and net.relay:x=4x64 say sizes that a program leaves open (those of models are "
-    "1 otherwise)",
+    "model.onnx:batch=4,image=1x3x64x64, net.relay:x=4x64 and mod:n=8 of a notebook's mod say sizes that a program "
+    "leaves open (those of models are 1 otherwise)",
 )
 LEVEL = MagicOption("-O", "--opt-level", type=int, default=3, choices=range(5), help="which passes run (default 3)")
 TARGET = MagicOption("--target", default="llvm", help="llvm, with options such as -mcpu=skylake-avx512")

@@ -140,7 +140,7 @@ class Kernels:
             raise RelayValueError(
                 "schedules are tried on programs of known sizes and without control flow",
                 code="study.open-sizes",
-                help="say sizes behind the file, as in net.relay:n=8, or give the inputs their shapes",
+                help="say sizes behind the name of the program, as in net.relay:n=8 or %relay_explore mod:n=8",
             )
         name = self.library.kernel_called(self.names.get(function, "of this node"))
         schedule = Schedule.parse(steps)

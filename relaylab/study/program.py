@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
@@ -18,7 +18,7 @@ from relaylab.frontend.onnx import from_onnx, input_shapes
 from relaylab.frontend.onnx.model import read_model
 from relaylab.frontend.pytorch import from_pytorch
 from relaylab.frontend.pytorch.program import input_types, load_model
-from relaylab.frontend.told_sizes import Told, filled, split_sizes
+from relaylab.frontend.told_sizes import Told, filled, split_sizes, told_of
 from relaylab.ir import Expr, IRModule
 from relaylab.ir.dims import Dim, IntImm, SizeVar
 from relaylab.ir.types import TensorType
@@ -60,7 +60,7 @@ class Program:
 Loadable = str | Path | IRModule | Expr | tuple[IRModule | Expr, Mapping[str, NDArray]] | Program
 
 
-def load(what: Loadable) -> Program:
+def load(what: Loadable, sizes: Mapping[str, int | Sequence[int]] | None = None) -> Program:
     """A program from the name of a network, the path of a Relay text, of an ONNX or `.pt2` model, or a module (or a
     function), alone or in a pair with its parameters, as `get_workload` gives them.
 
@@ -68,8 +68,11 @@ def load(what: Loadable) -> Program:
     too, which gives a module, a function, or one of them with parameters; or a PyTorch module with its example inputs.
     Behind a path may stand the sizes that its program leaves open, and shapes of inputs:
     `model.onnx:sequence=128,image=1x3x64x64`. What nothing tells is 1, with an OpenSizeWarning; a Relay text of which
-    nothing is told stays open.
+    nothing is told stays open. `sizes` says the same of any program: `load(mod, {"n": 8, "image": (1, 3, 64, 64)})`.
     """
+    if sizes:
+        told = ",".join(f"{k}={'x'.join(map(str, [n] if isinstance(n, int) else n))}" for k, n in sizes.items())
+        return load(f"{what}:{told}") if isinstance(what, (str, Path)) else with_told(load(what), told)
     if isinstance(what, Program):
         return what
     mod, params = _pair(what)
@@ -159,6 +162,12 @@ def _exported(path: Path, told: Told) -> tuple[IRModule, dict[str, NDArray]]:
     return from_pytorch(program, [(name, (shapes[name], dtype)) for name, (_, dtype) in types.items()])
 
 
+def with_told(program: Program, text: str) -> Program:
+    """A program with numbers for sizes that it leaves open, as they stand behind a name: `n=8,image=1x3x64x64`."""
+    mod = with_sizes(program.mod, told_of(text, program.name), program.name)
+    return replace(program, name=f"{program.name}[{text}]", mod=mod)
+
+
 def with_known_sizes(program: Program) -> Program:
     """A program whose kernels have sizes, for what measures and rewrites them; RelayValueError `study.open-sizes`."""
     for p in program.mod["main"].params if "main" in program.mod else ():
@@ -168,7 +177,7 @@ def with_known_sizes(program: Program) -> Program:
             raise RelayValueError(
                 f"{program.name} leaves sizes of its input `{p.name_hint}` open: {declared}",
                 code="study.open-sizes",
-                help=f"say sizes behind the file, as in net.relay:{told}, or give the input its shape; "
+                help=f"say sizes behind the name, as in net.relay:{told}, or study.load(mod, {{'n': 8}}); "
                 "relay.vm.compile builds a program for all sizes",
             )
     return program

@@ -73,7 +73,7 @@ def test_the_table_of_operators_has_their_times() -> None:
     for case, heavy in (("found", "nn.dense"), ("loop", "less")):
         table = study.operator_table(relay.parse(CASES[case][0]), number=2)
         assert {row.operator for row in table.rows if row.time} >= {heavy}, table
-    with pytest.raises(RelayError, match="say sizes behind the file"):
+    with pytest.raises(RelayError, match="say sizes behind the name"):
         study.operator_table(relay.parse(OPEN))
 
 

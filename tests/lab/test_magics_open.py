@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from relaylab import study
+
 pytestmark = pytest.mark.slow
 
 OPEN = "def @main(%x: Tensor[(n, 3), float32]) { nn.softmax(nn.relu(%x)) }"
@@ -22,6 +24,23 @@ def test_an_open_program_is_built_run_measured_and_looked_at(cell, ip):
     assert "loop" in str(cell("%relay_asm exe softmax --picture").result)
     assert "sroa" in cell("%relay_asm exe softmax --llvm-passes").out
     assert "@main for the virtual machine" in repr(ip.user_ns["exe"])
+
+
+def test_sizes_stand_behind_the_name_of_a_program(cell, ip):
+    """What asks for numbers takes them as files do, and says them."""
+    cell(f"%%relay -o rows\n{OPEN}")
+    assert "tvmgen_default_fused" in cell("%relay_profile rows:n=5 -n 2").out
+    assert "define" in cell("%relay_asm rows:x=5x3 softmax --stage llvm").out
+    assert "error" in cell("%%relay_schedule rows:n=5 softmax\nsplit i0 2").out
+    told = study.load(ip.user_ns["rows"], {"n": 5})
+    assert "[n=5]" in str(study.sweep(study.cells([told], measures=["counts"])))
+    assert study.roofline(told, repeat=1).title == "module[n=5]: kernels under the roof"
+    for line, words in (
+        ("%relay_profile rows:m=5", "no open size and no input `m`"),
+        ("%relay_profile rows:n=", "`n=` is no size"),
+        ("%%relay_schedule rows softmax\nsplit i0 2", "say sizes behind the name, as in"),
+    ):
+        assert words in str(cell(line).error_in_exec), line
 
 
 def test_a_mistake_is_one_line(cell, ip):

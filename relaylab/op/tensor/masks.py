@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class matrix_set_diag(Injective):
     def _length(rows: int, columns: int, k: int) -> int:
         return min(rows + min(k, 0), columns - max(k, 0))
 
-    def _shift(self, length: Any, k: int, width: Any) -> Any:
+    def _shift(self, length: int, k: int, width: int) -> int:
         """Where diagonal `k` of this length begins in its row of `diagonal`."""
         right = self.super_diag_right_align if k >= 0 else self.sub_diag_right_align
         return width - length if right else 0
@@ -122,7 +122,8 @@ class matrix_set_diag(Injective):
         value = data(*i)
         known = isinstance(rows, int) and isinstance(columns, int)
         for k in range(self.k1, self.k2 + 1):
-            length = self._length(rows, columns, k) if known else b.min(rows + min(k, 0), columns - max(k, 0))
+            least = min if known else lambda m, n: cast(int, b.min(m, n))
+            length = least(rows + min(k, 0), columns - max(k, 0))
             at = i[-1] - max(k, 0) + self._shift(length, k, width)
             where = (*i[:-2], at) if self.k1 == self.k2 else (*i[:-2], self.k2 - k, at)
             value = b.guard(b.eq(i[-1] - i[-2], k), lambda where=where: diagonal(*where), value)

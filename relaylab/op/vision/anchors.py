@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class multibox_prior(Opaque):
 
     def lower(self, b: ElementBuilder, out: OutSpec, i: Index, data: Readable) -> Element:
         height, width = data.shape[2:]
-        known: list[Any] = [b.number(n, "float64") if isinstance(n, ScalarExpr) else n for n in (height, width)]
+        known = [cast(int, b.number(n, "float64")) if isinstance(n, ScalarExpr) else n for n in (height, width)]
         halves = self.halves(*known)
         cell, kind = i[1] // len(halves), i[1] % len(halves)
         steps = self._steps(*known)

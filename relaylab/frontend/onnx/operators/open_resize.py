@@ -6,21 +6,21 @@ Positions, nearest neighbours, linear and cubic weights: https://onnx.ai/onnx/op
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph, of_count
 from relaylab.ir import Expr
-from relaylab.ir.dims import AnyDim, SymbolicDim
+from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
 
 MODES = ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn")
 FINEST = 64
 """The largest divisor of a factor whose products with sizes are expressions: floats have them exactly."""
 
 
-def grown(extent: Any, factor: float) -> Any:
+def grown(extent: object, factor: float) -> Dim:
     """An open extent times a factor, rounded down, as an expression of sizes; `Any` where it is none."""
     exact = Fraction(float(np.float32(factor)))
     if not isinstance(extent, SymbolicDim) or exact.denominator > FINEST:
@@ -40,11 +40,12 @@ def by_factor(g: Graph, x: Expr, a: int, factor: float, method: str, mode: str, 
     t = op.cast(op.subtract(at, low), g.dtype(wide))
     weights = _linear(g, t) if method == "linear" else _cubic(g, t, alpha)
     first = 0 if method == "linear" else -1
-    total: Any = None
+    total: Expr | None = None
     for k, weight in enumerate(weights):
         place = op.cast(op.add(low, g.const(first + k, low)), "int64")
         value = op.multiply(axis.read(wide, place), axis.along(weight))
         total = value if total is None else op.add(total, value)
+    assert total is not None
     return total if g.dtype(wide) == dtype else op.cast(total, dtype)
 
 
