@@ -18,12 +18,11 @@ from IPython.core.error import UsageError
 from IPython.core.getipython import get_ipython
 
 import relaylab
-from relaylab.frontend.told_sizes import split_sizes
 from relaylab.ir import Call, Expr, IRModule, Op, TensorType, post_order
 from relaylab.lab.magic import MAGICS
 from relaylab.lab.options import actions
 from relaylab.study import Program, load
-from relaylab.study.program import with_told
+from relaylab.study.program import is_told, with_told
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.support.quoting import python_name
 from relaylab.support.table import did_you_mean
@@ -142,7 +141,7 @@ def program_of(text: str, namespace: Namespace) -> Program:
 
     Behind a file, and a name of the notebook, may stand sizes that the program leaves open: `mod:n=8`.
     """
-    if text not in namespace and (text in NETWORKS or os.path.isfile(text) or split_sizes(text)[1]):
+    if text not in namespace and (text in NETWORKS or os.path.isfile(text) or is_told(text)):
         return load(text)
     named = _SIZED.fullmatch(text)
     if named is not None:

@@ -162,6 +162,11 @@ def _exported(path: Path, told: Told) -> tuple[IRModule, dict[str, NDArray]]:
     return from_pytorch(program, [(name, (shapes[name], dtype)) for name, (_, dtype) in types.items()])
 
 
+def is_told(name: str) -> bool:
+    """Whether sizes stand behind the name of a file."""
+    return bool(split_sizes(name)[1])
+
+
 def with_told(program: Program, text: str) -> Program:
     """A program with numbers for sizes that it leaves open, as they stand behind a name: `n=8,image=1x3x64x64`."""
     mod = with_sizes(program.mod, told_of(text, program.name), program.name)

@@ -11,9 +11,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
-from relaylab.frontend.onnx.operators.open_resize import MODES as OPEN_MODES
-from relaylab.frontend.onnx.operators.open_resize import by_factor
-from relaylab.frontend.onnx.operators.resample import ResampledAxis, matrix
+from relaylab.frontend.onnx.operators.resample import OPEN_MODES, ResampledAxis, by_factor, matrix
 from relaylab.frontend.onnx.table import converts
 from relaylab.ir import AnyDim, Constant, Expr, is_call_to
 from relaylab.ir.dims import SymbolicDim
