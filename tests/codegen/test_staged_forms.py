@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from relaylab import relay
+from relaylab.codegen.open import form as open_form
 from relaylab.codegen.open.staged import StagedForm
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.ir.dims import SizeVar
 from relaylab.support.errors import RelayError
-from relaylab.transform import PassContext
+from relaylab.transform import PassContext, default_passes
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((5, 4)).astype("float32")
@@ -72,6 +73,16 @@ def test_rows_that_are_found_go_through_a_layer(n):
     assert not vm.exe.specializations.forms
     called = [name for title, lib in vm.exe.parts().parts for name in lib.kernels()]
     assert len(form.called) == len(called) and f"{len(called)} calls of" in vm.exe.stats
+
+
+def test_passes_run_over_parts_only(monkeypatch):
+    """That sizes have no names is seen before the passes that a form for all sizes needs."""
+    ran = []
+    monkeypatch.setattr(open_form, "default_passes", lambda: ran.append(1) or default_passes())
+    x = relay.var("x", shape=(SizeVar("n"), 4))
+    vm = machine([x], relay.nn.relu(relay.nn.dense(relay.take(x, above(x), axis=0), relay.const(WEIGHT))))
+    agree(vm, rows(3))
+    assert len(ran) == sum(" = OpenForm for " in line for line in form_of(vm).lines) > 0
 
 
 def test_experts_add_to_rows_that_chose_them():

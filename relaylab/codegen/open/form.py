@@ -30,7 +30,7 @@ from relaylab.codegen.open.convolutions import with_padded_images
 from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.products import with_plain_products
 from relaylab.codegen.open.results import Held, ResultMemory, Rooms, Turn, readable, whole
-from relaylab.codegen.open.rules import check_open
+from relaylab.codegen.open.rules import check_known, check_open
 from relaylab.codegen.open.told import with_told_sizes
 from relaylab.codegen.open.types import AskedTypes
 from relaylab.codegen.operations.jobs import Job, ProcedureJob
@@ -75,6 +75,7 @@ class OpenForm:
         with no_collection():
             known = Sequential([DynamicToStatic(), InferType(), SimplifyExpr(), InferType()])(mod)
             plain = first_order(with_plain_products(with_equal_sizes(with_told_sizes(known))))
+            check_known(plain["main"])  # before the passes, which take long and find no sizes
             final = Sequential(default_passes())(with_padded_images(plain))
             check_open(final["main"])
             self.asked = AskedTypes(plain["main"], final["main"])

@@ -39,6 +39,17 @@ def check_open(function: Function) -> None:
             )
 
 
+def check_known(function: Function) -> None:
+    """RelayTypeError `codegen.open-operator` for the first operator of whose shape a size has no name."""
+    for node in walk((function.body,)):
+        if isinstance(node, Call) and isinstance(node.op, Op):
+            shapes = [t.shape for t in tensors_of(node.checked_type) or ()]
+            if any(type(d) is AnyDim for shape in shapes for d in shape):
+                raise RelayTypeError(
+                    f"`{node.op.name}` gives the unknown shape {node.checked_type}", code="codegen.open-operator"
+                )
+
+
 def touches_open(call: Call) -> bool:
     """Whether a size is in the types of a call's arguments or result."""
     return any(is_dynamic(t) for t in (call.checked_type, *(a.checked_type for a in call.args)))
