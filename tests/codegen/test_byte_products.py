@@ -280,6 +280,34 @@ def test_the_loops_of_products_of_bytes_are_evaluated_proven_and_compiled(isa: s
         assert np.any(want)
 
 
+@pytest.mark.parametrize("isa", TARGETS)
+def test_few_rows_make_words_of_bytes_as_they_go(isa: str) -> None:
+    """A matrix that is an input was written in words first: it was walked over three times for one row."""
+    target = CpuTarget.parse(isa)
+    for batch, m, k, n in ((1, 1, 64, 100), (2, 3, 20, 37), (1, 4, 8, 16)):
+        x, w = unsigned((batch, m, k), True), signed((batch, k, n), True)
+        right = MemoryView.dense((batch, k, n), "int8")
+        spec = GemmSpec(
+            MemoryView.dense((batch, m, k), "uint8"), right, MemoryView.dense((batch, m, n), "int32"), False
+        )
+        program = contraction_program("bytes", [gemm_problem(spec)], target, Epilogue(), spec.roles)
+        assert unproven(program) is None and dict(program.buffers)["in1"].dtype == "int8"
+        operands = {role: aligned(t.shape[0], t.dtype) for role, t in program.buffers}
+        operands["in0"].view("uint8")[:], operands["in1"][:], operands["out0"][:] = x.ravel(), w.ravel(), 0
+        memory = {t: operands[role].copy() for role, t in program.buffers}
+        run_program(program, memory)
+        Runner(gemm(spec, target), target).run(operands, splits=2)
+        want = np.matmul(x.astype("int32"), w.astype("int32"))
+        np.testing.assert_array_equal(operands["out0"].reshape(want.shape), want)
+        np.testing.assert_array_equal(memory[dict(program.buffers)["out0"]], want.ravel())
+
+
+def test_one_row_by_bytes_is_one_kernel() -> None:
+    data, right = relay.var("x", shape=(1, 64), dtype="uint8"), relay.var("w", shape=(64, 48), dtype="int8")
+    lib = built(relay.nn.matmul(data, right, out_dtype="int32"), "llvm")
+    assert len(lib.kernels()) == 1 and "int8[3072]" in lib.inspect("loop")
+
+
 def test_dot4_wraps_as_its_instruction_does() -> None:
     """Hand-made words: 255 * -128 four times, and a sum beyond the largest int32."""
     meaning = SCALAR_OPS["dot4"].meaning

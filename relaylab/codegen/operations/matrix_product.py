@@ -19,6 +19,9 @@ from relaylab.codegen.templates.problem import Choices
 from relaylab.ir import Call
 from relaylab.support.errors import RelayError
 
+ONE_TILE = 4
+"""Rows up to which a word of the right side is made of its bytes where it is needed: no other tile needs it again."""
+
 
 class MatrixProductAttrs(Protocol):
     """The attributes that all operators of this kind have."""
@@ -84,7 +87,9 @@ class MatrixProductKernel(RowMajorProduct):
         a, b, o = (self.out_view(view) for view in (left, right, out))
         if weight is not None and b.dtype == FACTORS[1]:
             right, role = words_in_place(b), "in1"
-            if right is None:
+            if right is None and b.strides[2] == 1 and o.shape[1] * (o.shape[0] if b.shape[0] == 1 else 1) <= ONE_TILE:
+                right = b
+            elif right is None:
                 batch, depth, columns = b.shape
                 right, role = MemoryView.dense((batch, depth // WORD, columns), "int32"), "rows0"
             return GemmSpec(a, right, o, packed=False, choices=self.choices, right=role)

@@ -18,7 +18,7 @@ from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
 from relaylab.codegen.templates.pack import WeightMatrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
-from relaylab.loop.builder import Builder, OutSpec
+from relaylab.loop.builder import Builder, OutSpec, b
 from relaylab.loop.expr import ScalarExpr
 from relaylab.loop.program_builder import BufferLayout, ProgramBuilder
 
@@ -66,14 +66,18 @@ def words_in_place(weights: MemoryView) -> MemoryView | None:
     return MemoryView("int32", (batch, depth // WORD, columns), strides, weights.offset // WORD)
 
 
+def word_of(fours: Sequence[ScalarExpr]) -> ScalarExpr:
+    """Four bytes as a word, the first one lowest."""
+    first, *rest = (b.cast(b.cast(byte, "uint8"), "int32") for byte in fours)
+    return reduce(b.bor, (b.shl(byte, 8 * k) for k, byte in enumerate(rest, 1)), first)
+
+
 def words_kernel(weights: MemoryView, words: MemoryView, target: CpuTarget) -> Kernel:
     """What makes such words, "rows0", of weights "in1" whose bytes of a word do not lie side by side."""
     group = ProgramBuilder("words")
 
-    def word(b: Builder, _: OutSpec, i: Sequence[ScalarExpr], w: Callable[..., ScalarExpr]) -> ScalarExpr:
-        fours = (b.cast(w(i[0], i[1] * WORD + k, i[2]), "int32") for k in range(WORD))
-        shifted = [b.shl(b.band(byte, 255), 8 * k) for k, byte in enumerate(fours)]
-        return reduce(b.bor, shifted)
+    def word(_: Builder, __: OutSpec, i: Sequence[ScalarExpr], w: Callable[..., ScalarExpr]) -> ScalarExpr:
+        return word_of([w(i[0], i[1] * WORD + k, i[2]) for k in range(WORD)])
 
     value = group.compute(OutSpec(words.shape, "int32"), word, [group.read("in1", weights)])
     group.write("rows0", value, BufferLayout.dense(words.shape, "int32"))

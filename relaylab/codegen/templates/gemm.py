@@ -14,7 +14,7 @@ import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
-from relaylab.codegen.templates.byte_products import FACTORS, in_words, uneven_words
+from relaylab.codegen.templates.byte_products import FACTORS, WORD, in_words, uneven_words
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
@@ -33,7 +33,8 @@ class GemmSpec:
     `a` is [B or 1, M, K], `b` is [B or 1, K, N], `out` is [B, M, N]. With `packed` the right side is a constant that
     `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
     `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
-    Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32; `right` is its role.
+    Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32, or, if its columns are
+    contiguous, as it is; `right` is its role.
     """
 
     a: MemoryView
@@ -47,8 +48,8 @@ class GemmSpec:
 
     @property
     def words(self) -> bool:
-        """Is the right side given in words of bytes?"""
-        return not self.packed and (self.a.dtype, self.b.dtype) == (FACTORS[0], "int32")
+        """Is the right side given as bytes, or in words of these?"""
+        return not self.packed and self.a.dtype == FACTORS[0] and self.b.dtype in ("int32", FACTORS[1])
 
     @property
     def roles(self) -> tuple[str, str, str]:
@@ -84,6 +85,8 @@ def gemm_problem(spec: GemmSpec) -> Problem:
         worth = m >= GATHERED_ROWS and spec.b.bytes > GATHERED_BYTES * spec.b.shape[0]
         kind = "rows" if n_step == 1 and not worth else "gathered"
         weights = Weights(kind, spec.b.offset, k_step, n_step)
+        if spec.b.dtype == FACTORS[1]:
+            weights = Weights("bytes", spec.b.offset, k_step * WORD, n_step)
     found = Problem(
         spec.a.dtype,
         spec.out.dtype,

@@ -78,6 +78,7 @@ class Weights:
     kind "packed": panels made at build time, or from an input by a kernel of their own (not `constant`),
     [batch][panel][K][columns of a panel];
     kind "rows": element (k, n) at `start + batch + k * self.k + n`, read where it lies;
+    kind "bytes": the same of words whose bytes lie `k / 4` apart, put together as they are read;
     kind "gathered": element (k, n) by steps `k` and `n`, each panel is brought into scratch first.
     """
 

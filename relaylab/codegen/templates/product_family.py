@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
 from relaylab.codegen.loops.lowering import lower_program
+from relaylab.codegen.templates.byte_products import FACTORS, WORD
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import FamilyTable, KernelFamily
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, WeightPacking
@@ -138,6 +139,8 @@ def _buffers(
     sizes = [max(map(_x_reach, problems)), max(map(_w_reach, problems, packed)), max(map(_out_reach, problems))]
     found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
     found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
+    if first.weights.kind == "bytes":
+        found[roles[1]] = Tensor(roles[1], (sizes[1],), FACTORS[1])
     return found | epilogue_buffers(epilogue, first.channels or first.columns, first.dtype)
 
 
@@ -151,7 +154,8 @@ def _w_reach(p: Problem, packed: int) -> int:
     if p.weights.kind == "packed":
         return p.weights.start + packed
     steps = ((p.batch.extent, p.batch.w), (p.depth, p.weights.k), (p.columns, p.weights.n))
-    return p.weights.start + 1 + sum((n - 1) * step for n, step in steps)
+    last = p.weights.k // WORD * (WORD - 1) if p.weights.kind == "bytes" else 0
+    return p.weights.start + 1 + last + sum((n - 1) * step for n, step in steps)
 
 
 def _out_reach(p: Problem) -> int:

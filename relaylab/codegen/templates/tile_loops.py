@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView, item_bytes
-from relaylab.codegen.templates.byte_products import interleaved
+from relaylab.codegen.templates.byte_products import WORD, interleaved, word_of
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightMatrix, pack_panels, panel_blocks
 from relaylab.codegen.templates.problem import Problem, whole_vectors
@@ -296,7 +296,9 @@ class TileLoops(TileCells):
             case _:
                 step = p.weights.k
                 start = [(site.batch, p.batch.w), (site.panel, self.panel * p.weights.n)]
-        return Load(parts.buffers["w"], (parts.place([*start, (k, step), (c, 1)], p.weights.start),))
+        place = lambda first: parts.place([*start, (k, step), (c, 1)], p.weights.start + first)
+        at = lambda first: Load(parts.buffers["w"], (place(first),))
+        return word_of([at(byte * (step // WORD)) for byte in range(WORD)]) if p.weights.kind == "bytes" else at(0)
 
     def _panel_start(self, site: TileSite) -> list[tuple[Place, int]]:
         p = self.problem
