@@ -7,6 +7,8 @@
 * adjacent axes that are only used as one flat index are one axis,
 * an axis that is used only through quotient and remainder is two axes,
 * an axis on which guards change their verdict (concatenation, padding) is cut at these places.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
