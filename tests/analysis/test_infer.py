@@ -175,6 +175,7 @@ ERRORS = {
     "not a function": (Call(X, [Y]), "not-a-function", ["Tensor[(3), float32]"]),
     "arguments": (Call(ident(), [X, Y]), "arity", ["1", "2"]),
     "operator arguments": (Call(OPERATORS["add"], [X]), "arity", ["add", "lhs, rhs"]),
+    "no tuple of tensors": (Call(OPERATORS["concatenate"], [X, X]), "arity", ["concatenate((%a, %b), …)"]),
     "argument": (Call(Function([X], X), [Y]), "mismatch", ["Tensor[(3), float32]", "Tensor[(4), float32]"]),
     "result": (Function([X], X, F4), "mismatch", ["Tensor[(4), float32]", "Tensor[(3), float32]"]),
     "let": (Let(Var("v", F4), X, Y), "mismatch", ["%v", "Tensor[(4), float32]", "Tensor[(3), float32]"]),

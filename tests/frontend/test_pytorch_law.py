@@ -59,3 +59,5 @@ def test_the_page_says_how_many() -> None:
     known = len(core()) - sum(map(len, REASONS.values()))
     assert f"{known} of the {len(core())} core operators of torch {torch.__version__.split('+')[0][:-2]}" in page
     assert f"{len(operators())} overloads" in page
+    other = (Path(__file__).resolve().parents[2] / "docs" / "coming_from_tvm.md").read_text(encoding="utf-8")
+    assert f"lists the {len(core()) - known} of torch's {len(core())} core" in " ".join(other.split())

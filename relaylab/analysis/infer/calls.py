@@ -16,6 +16,7 @@ from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, type_leaves
 from relaylab.ir.visit import children
 from relaylab.op.base import Operator, RelationError
+from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayError
 
 if TYPE_CHECKING:
@@ -129,7 +130,8 @@ def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type,
         given = (
             f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
         )
-        return t.fail("arity", given, site)
+        joined = len(names) == 1 and issubclass(op.definition, OfSeveral)
+        return t.fail("arity", given, site, f"it takes one tuple: {op.name}((%a, %b), …)" if joined else "")
     try:
         record = op.facets(attrs)
     except RelayError as error:

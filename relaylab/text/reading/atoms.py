@@ -47,6 +47,8 @@ def _local(p: State) -> Expr:
     name = head
     close = p.near(name, [*p.names.variables.known, *p.names.free])
     help = close or f"bind it, make it a parameter, or declare it before: free_var {name}: T;"
+    if (divided := name.partition("/")[0]) != name and p.names.variable(divided) is not None:
+        help = f"`/` is a letter of names: a division has spaces, {divided} / …"
     p.report("parse.unbound-variable", f"{name} is not bound here", p.span(p.i - 1), help)
     p.names.free[name] = Var(name[1:])
     return p.names.free[name]

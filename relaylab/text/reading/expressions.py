@@ -150,7 +150,7 @@ def _free_var(p: State) -> None:
 def variable(p: State, token: int) -> Var:
     """The variable that the token before names, with ` {virtual_device=…}: T` if that is there."""
     written: Written = {}
-    if p.at("{"):
+    if p.kinds[p.i : p.i + 3] == ["{", "name", "="]:
         opened = p.expect("{")
         attribute(p, written)
         p.expect("}", opened=opened)

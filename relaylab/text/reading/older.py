@@ -28,6 +28,8 @@ def renamed(name: str) -> str:
 
 def in_words(name: str) -> str:
     """The edit that makes an operator of a word that documentation uses; empty if there is none."""
+    if name == "return":
+        return "write the value alone: the last expression of a body is its result"
     meant = _MEANT.get(name) or (f"nn.{name}" if f"nn.{name}" in OPERATORS else "")
     return f"write `{meant}` for `{name}`" if meant else ""
 
