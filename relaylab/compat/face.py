@@ -9,6 +9,7 @@ from types import FunctionType, ModuleType
 
 from relaylab.compat import elsewhere, older
 from relaylab.compat.table import FACES, SAME
+from relaylab.support.collection import no_collection
 
 FUNCTIONS = frozenset({"relay.analysis.count_layers", "relay.transform.recast"})
 """Modules that have the name of a function beside them, as in TVM: `relay.transform.recast` is the function."""
@@ -114,8 +115,9 @@ def _exports(module: ModuleType) -> list[str]:
 
 def _attribute(module: str, name: str) -> object:
     """An attribute of a module, which may be a module below it."""
-    loaded = importlib.import_module(module)
-    value = getattr(loaded, name) if hasattr(loaded, name) else importlib.import_module(f"{module}.{name}")
+    with no_collection():  # modules make many objects that stay: looking for cycles among them took a fifth of the time
+        loaded = importlib.import_module(module)
+        value = getattr(loaded, name) if hasattr(loaded, name) else importlib.import_module(f"{module}.{name}")
     if not isinstance(value, FunctionType):
         return value
     from relaylab.support.checked import checked  # brings numpy, which `import relaylab` does without
