@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from relaylab.loop.expr import ScalarExpr
+from relaylab.loop.expr import ScalarExpr, Size, post_order
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.program_builder import BufferLayout
 from relaylab.loop.region import dense_strides
 from relaylab.loop.scalar import DTYPES
+from relaylab.loop.show import show
 from relaylab.support.errors import RelayTypeError
 
 ITEM_BYTES = {dtype: np.dtype(dtype).itemsize for dtype in DTYPES}
@@ -101,11 +102,22 @@ class Kernel:
         return None if isinstance(items, int) else items
 
     def by_content(self, prefix: str) -> Kernel:
-        """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names."""
+        """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names.
+
+        Texts do not say how many items, and how much scratch memory, sizes make: one for n rows is that for 2 * n.
+        """
         # Equal layers of a network then are one kernel, and its object is found in the cache by any other network.
-        name = f"{prefix}_{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
+        said = "".join([self.text, *map(_said, (self.open_items, self.scratch))])
+        name = f"{prefix}_{hashlib.sha256(said.encode()).hexdigest()[:12]}"
         # Only the definition is renamed: a call of a C function of that name stays.
         return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}(", 1))
+
+
+def _said(value: ScalarExpr | int | None) -> str:
+    """An expression of sizes as text that is another for another value."""
+    if not isinstance(value, ScalarExpr):
+        return ""
+    return f"{show(value)} of {[n.slot for n in post_order(value) if isinstance(n, Size)]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from relaylab.ir.free import free_vars, sizes_in, types_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import TensorType, Type, type_leaves
-from relaylab.ir.visit import children, rewrite, walk
-from relaylab.support.errors import RelayTypeError
+from relaylab.ir.visit import children, rewrite, substitute, walk
+from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.transform import InferType
 from relaylab.transform.engine.renewal import as_function
 from relaylab.transform.normal_forms.to_graph_normal_form import to_gnf
@@ -108,8 +108,8 @@ def with_types_of_arguments(mod: IRModule) -> IRModule:
             return new
         function = cast(Function, new.op)
         params = [Var(p.name_hint, a.checked_type) for p, a in zip(function.params, old.args)]
-        memo: dict[Var, Expr] = dict(zip(function.params, params))
-        return Call(Function(params, with_params(function.body, memo)), new.args, span=new.span)
+        renewed = program_of(mod, function.body, params, dict(zip(function.params, params)))
+        return Call(renewed["main"], new.args, span=new.span)
 
     return with_body(mod, rewrite(body, post)) if told else mod
 
@@ -117,6 +117,20 @@ def with_types_of_arguments(mod: IRModule) -> IRModule:
 def _takes(call: Call) -> bool:
     params = cast(Function, call.op).params
     return all(p.type_annotation == a.checked_type for p, a in zip(params, call.args))
+
+
+def program_of(mod: IRModule, body: Expr, params: Sequence[Var], values: dict[Var, Expr]) -> IRModule:
+    """A typed module whose `main` is a choice or loop of other values.
+
+    Its types are inferred anew: what is called with known sizes has them. Where a turn of a loop changes a size, what
+    was said of it stays.
+    """
+    entry = mod.get_global_var("main")
+    made = lambda e: InferType()(mod.with_functions({**mod.functions, entry: Function(params, e)}))
+    try:
+        return made(with_params(body, values))
+    except RelayError:
+        return made(substitute(body, values))
 
 
 def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:

@@ -19,11 +19,12 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open.batch import form_of
-from relaylab.codegen.open.choices import sizes_said, with_params
+from relaylab.codegen.open.choices import program_of, sizes_said
 from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
 from relaylab.codegen.open.types import dims_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
+from relaylab.interp.machine import Machine
 from relaylab.interp.values import Value
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.equal import StructuralTable
@@ -32,6 +33,7 @@ from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
+from relaylab.ir.visit import substitute
 from relaylab.runtime.memory import OutOfMemory, aligned_copy
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.errors import RelayError
@@ -165,21 +167,22 @@ class StagedForm:
         sizes = sizes_in([d for a in step.takes for d in dims_of(a.checked_type)])
         names = {} if sizes.keys() & sizes_said(function.body) else {n: SizeVar(f"n{k}") for k, n in enumerate(sizes)}
         params = [Var(f"p{k}", sized(a.checked_type, names)) for k, a in enumerate(step.takes)]
-        body = with_params(function.body, dict(zip(function.params, params)))
+        body = substitute(function.body, dict(zip(function.params, params)))
         return self.chosen.at(Function(params, body), lambda _: self._control(params, body))
 
     def _control(self, params: Sequence[Var], body: Expr) -> Run:
         """A choice or loop over these: native as a whole if that is possible, else the form of each branch."""
         shapes = [self._first(t) for p in params for t in tensors_of(p.type_annotation) or ()]
-        main = self.mod.get_global_var("main")
-        made = lambda e: InferType()(self.mod.with_functions({**self.mod.functions, main: Function(params, e)}))
+        made = lambda e: program_of(self.mod, e, params, {})
         try:
             form = self.controlled(made(body), self.target, shapes)
             self.called += form.called
             return lambda leaves: _read(form, leaves)
         except RelayError as error:
-            if not isinstance(body, If) or isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
+            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
+        if not isinstance(body, If):
+            return _evaluating(made(body))  # a loop whose turns change sizes
         true, false = (
             StagedForm(made(e), self.target, shapes, self.controlled, self.chosen)
             for e in (body.true_branch, body.false_branch)
@@ -267,6 +270,21 @@ def _finding(step: SizeFinding) -> Run:
 def _with_rows_that_are_meant(leaves: Sequence[np.ndarray]) -> Sequence[np.ndarray] | None:
     *fields, numbers = leaves
     return None if min(numbers) < 0 else [field[:n] for field, n in zip(fields, numbers)]
+
+
+def _evaluating(mod: IRModule) -> Run:
+    """What the evaluator gives for `main`; None where it refuses: the virtual machine says where."""
+    machine, types = Machine(mod), [p.checked_type for p in mod["main"].params]
+    entry = machine.global_closure(mod.get_global_var("main"))
+
+    def run(leaves: Sequence[np.ndarray]) -> Sequence[np.ndarray] | None:
+        rest = iter(leaves)
+        try:
+            return flat(machine.call(entry, tuple([_nested(t, rest) for t in types])))
+        except Exception:
+            return None
+
+    return run
 
 
 def _nested(t: Type, leaves: Iterator[np.ndarray]) -> Value:
