@@ -20,7 +20,8 @@ LENGTHS = (6, 0, 1, 2, 3, 40)
 SLICES = [
     slice(0, 3), slice(-1, FAR), slice(-3, FAR), slice(0, 2**31), slice(1, 3), slice(-4, -1), slice(2, -1),
     slice(-3, 2), slice(0, FAR, 2), slice(1, 5, 3), slice(-5, FAR, 2), slice(-1, -FAR - 2, -1), slice(-1, -FAR, -1),
-    slice(FAR, -FAR - 1, -2), slice(4, 2),
+    slice(FAR, -FAR - 1, -2), slice(4, 2), slice(2, -FAR, -1), slice(-2, 0, -2), slice(-1, 1, -1), slice(-3, -6, -2),
+    slice(FAR, -3, -1), slice(5, 1, -3),
 ]  # fmt: skip
 
 

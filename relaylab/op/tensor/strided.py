@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relaylab.ir.dims import SymbolicDim, UndecidedSize, larger, smaller
+from relaylab.ir.dims import SymbolicDim, UndecidedSize, apply_operation, larger, smaller
 from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, dim, type_text
 from relaylab.loop.expr import ScalarExpr, Tensor
@@ -178,8 +178,10 @@ def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
     """
     try:
         if step < 0:
-            whole = (start in (None, -1) or start >= FAR) and (stop is None or stop <= -FAR)
-            return derive(lambda size: (size - step - 1) // -step, n) if whole else AnyDim()
+            first = _place_before(n, FAR if start is None else start)
+            behind = _place_before(n, -FAR if stop is None else stop)
+            many = cast(SymbolicDim, apply_operation("tir.Sub", first, behind)) - (step + 1)
+            return dim(larger(cast(SymbolicDim, many) // -step, 0))
         first, behind = start or 0, FAR if stop is None else stop
         if first >= 0 and (behind < 0 or behind >= FAR):
             return derive(lambda size: (size + (behind if behind < 0 else 0) - first + step - 1) // step, n)
@@ -192,6 +194,13 @@ def _cut(n: SymbolicDim, start: int | None, stop: int | None, step: int) -> Dim:
         return dim((found + step - 1) // step)
     except UndecidedSize:
         return AnyDim()
+
+
+def _place_before(n: SymbolicDim, at: int) -> Dim | int:
+    """Where a position lies of a slice that goes to the front, from the last element to the place before the first."""
+    if at >= FAR or at == -1:
+        return n - 1
+    return larger(n + at, -1) if at < 0 and at > -FAR else -1 if at < 0 else smaller(n - 1, at)
 
 
 def _place(n: SymbolicDim, at: int) -> Dim | int:
@@ -248,9 +257,11 @@ def _start(b: ElementBuilder, part: slice, extent: int | Element) -> tuple[int |
     if not isinstance(extent, ScalarExpr):
         start, _, step = part.indices(int(extent))
         return start, step
-    if step < 0:
-        return extent - 1, step  # sizes tell how many there are of a whole axis only
-    return begin if begin >= 0 else b.max(extent + begin, 0), step
+    if step > 0:
+        return begin if begin >= 0 else b.max(extent + begin, 0), step
+    if part.start is None or begin == -1 or begin >= FAR:
+        return extent - 1, step
+    return b.min(extent - 1, begin) if begin >= 0 else b.max(extent + begin, -1), step
 
 
 def _parts(limits: Sequence[np.ndarray]) -> tuple[slice, ...]:
