@@ -101,3 +101,23 @@ def test_a_program_with_such_slices_is_kept_as_text_and_as_json():
     assert str(InferType()(again)["main"].ret_type) == str(mod["main"].ret_type)
     loaded = load_json(save_json(mod))
     assert str(loaded["main"].body.checked_type) == "Tensor[(n - max(n - 3, 0), 4), float32]"
+
+
+def test_padding_by_sizes_is_joined():
+    """Widths that follow from shapes have names: one form, also for what is padded again; next to numpy."""
+    n, m = SizeVar("n"), SizeVar("m")
+    x, y = relay.var("x", shape=(2, n)), relay.var("y", shape=(m,))
+    size = lambda value, axis: relay.take(relay.shape_of(value, "int64"), relay.const([axis], "int64"))
+    widths = lambda *parts: relay.reshape(relay.concatenate(parts, 0), (2, 2))
+    none = relay.const([0], "int64")
+    once = relay.exp(relay.nn.pad(x, widths(none, none, size(y, 0), size(y, 0)), 0.5))
+    again = relay.nn.pad(once, widths(size(once, 1), none, none, none), 2.0)
+    vm = machine(relay.Function([x, y], again), open=True)
+    for many, more in ((3, 2), (1, 0), (0, 4), (5, 7), (40, 1)):
+        given = RNG.standard_normal((2, many)).astype("float32")
+        wanted = np.exp(np.pad(given, ((0, 0), (more, more)), constant_values=0.5))
+        wanted = np.pad(wanted, ((wanted.shape[1], 0), (0, 0)), constant_values=2)
+        got = vm.invoke("main", given, np.zeros(more, "float32")).numpy()
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, rtol=1e-5)
+    assert type(forms(vm).open) is OpenForm and not forms(vm).forms, forms(vm).closed

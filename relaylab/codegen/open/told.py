@@ -23,10 +23,21 @@ from relaylab.transform.engine.build import call, reshaped, scalar
 Shape = tuple[Dim, ...]
 FARTHEST = 2**31 - 1
 """As far as an end of a slice goes in Relay's attributes."""
+MOST_ROUNDS = 16
+"""How often what got its shape may tell the sizes of what comes next."""
 
 
 def with_told_sizes(mod: IRModule) -> IRModule:
-    """A typed module whose `main` has known sizes wherever sizes decide them; its types are to be inferred anew."""
+    """A typed module whose `main` has known sizes wherever sizes decide them."""
+    for _ in range(MOST_ROUNDS):
+        new = _told_once(mod)
+        if new is mod or not any(op_name(n) in DYNAMIC for n in walk((new["main"].body,))):
+            return new
+        mod = new
+    return mod
+
+
+def _told_once(mod: IRModule) -> IRModule:
     main = mod["main"]
     nodes = [*walk((main.body,))]
     followed = Followed(nodes)
@@ -231,3 +242,4 @@ RULES: Mapping[str, Callable[[Call, Followed], Callable[[Call], Expr] | None]] =
     "dyn.strided_slice": _cut,
     "dyn.topk": _first_ones,
 }
+DYNAMIC = frozenset(RULES) - {"arange"}
