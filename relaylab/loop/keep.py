@@ -1,4 +1,7 @@
-"""What is kept in scratch: expensive values that a loop would otherwise compute again at each of its turns."""
+"""What is kept in scratch: expensive values that a loop would otherwise compute again at each of its turns, or alone.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from collections.abc import Sequence
 
 from relaylab.loop.dependence import Dependence
 from relaylab.loop.evaluate import guarded_only
-from relaylab.loop.expr import Axis, Load, Reduce, ScalarExpr, Tensor, post_order
-from relaylab.loop.program import For, Statement, Store
+from relaylab.loop.expr import Apply, Axis, Const, Load, Local, Reduce, ScalarExpr, Tensor, post_order
+from relaylab.loop.program import Accumulate, Define, For, Statement, Store, statements, values
 from relaylab.loop.region import address, dense_strides, substitute
+from relaylab.loop.schedule.tree import with_values
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
 
 ROW = 1 << 16  # the most elements that are kept
 EXPENSIVE = 10  # in units of an addition
+LOGARITHMS = ("log", "log2", "log10")  # as many instructions for a number as for a vector of them
+LINES = range(16, 4, -1)  # how many numbers are brought together
+MANY = 128  # items from which on blocks of them keep all threads at work
 
 
 def repeated_value(
@@ -80,3 +87,51 @@ def shared_row(
         if again in used and again is not part:
             return part, again
     return None
+
+
+def by_lines(loop: For, scratch: list[Tensor]) -> For:
+    """A loop over items that takes the logarithm of one number in each, as one over blocks of items that take theirs
+    together; itself where there is none, or the items make no blocks.
+
+    A block first computes its numbers, then their logarithms side by side, then what follows.
+    """
+    body, axis = loop.body, loop.axis
+    block = next((n for n in LINES if axis.size is None and axis.extent >= MANY and axis.extent % n == 0), 0)
+    place = next((k for k, s in enumerate(body) if isinstance(s, Define) and _is_line(s.value)), None)
+    if not block or place is None:
+        return loop
+    found = body[place]
+    assert isinstance(found, Define)
+    before, after = body[:place], body[place + 1 :]
+    used = {n for s in statements((found, *after)) for v in values(s) for n in post_order(v)}
+    kept = [s.local for s in before if isinstance(s, Define) and s.local in used]
+    if any(isinstance(s, Accumulate) and s.local in kept for s in statements(after)):
+        return loop
+    later = {n for s in statements(after) for v in values(s) for n in post_order(v)}
+    outer, inner = Axis(f"{axis.name}o", axis.extent // block), [Axis(f"{axis.name}i{k}", block) for k in range(3)]
+    rows = {
+        local: Tensor(f"row{len(scratch) + k}", (block,), local.dtype) for k, local in enumerate((*kept, found.local))
+    }
+    scratch += rows.values()
+    item = [outer * block + at for at in inner]
+    first = with_values(before, {axis: item[0]})
+    lines = substitute(found.value, {local: Load(rows[local], (inner[1],)) for local in kept})
+    again = {local: Local(f"{local.name}_", local.dtype) for local in rows}
+    last = with_values(with_values(after, {axis: item[2]}), again)
+    loops = (
+        For(inner[0], "serial", (*first, *(Store(rows[local], inner[0], local) for local in kept))),
+        For(inner[1], "vectorized", (Store(rows[found.local], inner[1], lines),)),
+        For(
+            inner[2],
+            "serial",
+            (*(Define(again[v], Load(row, (inner[2],))) for v, row in rows.items() if v in later), *last),
+        ),
+    )
+    return For(outer, loop.kind, loops)
+
+
+def _is_line(value: ScalarExpr) -> bool:
+    """Whether a value is computed of registers alone, with a logarithm."""
+    nodes = list(post_order(value))
+    plain = all(isinstance(n, (Apply, Const, Local)) for n in nodes)
+    return plain and any(isinstance(n, Apply) and n.op in LOGARITHMS for n in nodes)

@@ -32,7 +32,7 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
-from relaylab.loop.keep import EXPENSIVE, KeptRows, repeated_value, shared_row
+from relaylab.loop.keep import EXPENSIVE, KeptRows, by_lines, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
 from relaylab.loop.region import INTERLEAVED, SQUARES, StoreRegion, substitute, transposed_axes
 from relaylab.loop.simplify import Simplifier
@@ -214,7 +214,8 @@ class _Builder:
         axis, vector = self.region.axes[0], self.lane
         body = self._inside(self.region.roots, 1, vector)
         if axis is not vector:
-            return LoopNest(For(axis, "serial", body))
+            whole = For(axis, "serial", body)
+            return LoopNest(whole if self.plain else by_lines(whole, self.scratch))
         block = 4 * LANES
         grain = max(GRAIN // max(math.prod(a.extent for a in self.region.axes[1:]), 1) // block, 1) * block
         return LoopNest(For(axis, "vectorized", body, self._unroll(axis, self.region.roots)), grain)
