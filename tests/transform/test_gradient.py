@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import relaylab.text  # noqa: F401
+from relaylab import relay
 from relaylab.interp import Interpreter
 from relaylab.ir import OPERATORS, IRModule
 from relaylab.op.custom import register, register_compute, register_gradient, register_stateful
@@ -54,6 +55,22 @@ PROGRAMS = {
     "unused": f"fn ({M}, %y: Tensor[(3), float32]) {{ tanh(%x) }}",
 }
 STEP = 1e-2
+
+
+TIED = [("max", "axis=[1]"), ("min", "axis=[1], keepdims=True"), ("max", ""), ("max", "axis=[0], exclude=True")]
+
+
+@pytest.mark.parametrize(("name", "attrs"), [*TIED, ("max", "axis=None, exclude=True")])
+def test_equal_extrema_share_the_gradient(name: str, attrs: str) -> None:
+    """As torch.amax has it; numbers that move together change an extremum by as much as one that moves alone."""
+    x = np.array([[1, 3, 3], [2, 2, 2]], "float32") * (1 if name == "max" else -1)
+    text = f"def @main(%x: Tensor[(2, 3), float32]) {{ {name}(%x, {attrs}) }}".replace(", )", ")")
+    mod = relay.transform.InferType()(relay.parse(text))
+    out, (found,) = Interpreter(IRModule.from_expr(gradient(mod["main"], mode="first_order"))).evaluate()(x)
+    keep = {"": None, "axis=None, exclude=True": ()}.get(attrs, 1)
+    best = x.max(axis=keep, keepdims=True) if name == "max" else x.min(axis=keep, keepdims=True)
+    tied = x == best
+    np.testing.assert_allclose(found, tied / tied.sum(axis=keep, keepdims=True), atol=1e-6)
 
 
 def evaluate(mod: IRModule, args: list[np.ndarray]) -> list:

@@ -297,4 +297,7 @@ def _mean(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
 
 @gradient_of("max", "min")
 def _max(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    return [_masked(spread(c, g), call("equal", c.args[0], spread(c, y)))]
+    """Equal extrema share the gradient: all of it for each would be more than moving them together changes."""
+    found, a = call("equal", c.args[0], spread(c, y)), facets(c)
+    many = call("sum", call("cast", found, dtype="int32"), axis=a.axis, keepdims=a.keepdims, exclude=a.exclude)
+    return [_masked(spread(c, div(g, call("cast", many, dtype=dtype_of(c)))), found)]
