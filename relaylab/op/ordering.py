@@ -166,7 +166,7 @@ class SortedRow:
         """Few keys: how many stand before each says where it goes; all others are looked at side by side."""
         p, b, keys = self.p, self.p.b, self.keys
         self._end(count)
-        ranks = p.scratch(self.capacity, "int32")
+        ranks = p.scratch(FEW if isinstance(self.capacity, Element) else self.capacity, "int32")
         with p.loop(self.capacity, kind="vectorized") as k:
             x, here, rank = p.let(keys(k)), p.let(_narrow(k)), p.let(b.const(0, "int32"))
             with p.loop(self.capacity, stop=count) as other:
