@@ -5,6 +5,8 @@ import pytest
 from onnx_tools import compare, evaluated, imported, model, reference, run
 
 from relaylab import relay
+from relaylab.ir.op import op_name
+from relaylab.ir.visit import walk
 from relaylab.support.errors import RelayError
 
 helper = pytest.importorskip("onnx").helper
@@ -171,3 +173,57 @@ def _kept(feed, c, most):
         apart = [(box[:2] >= (other := feed["boxes"][0, j])[2:]).any() or (other[:2] >= box[2:]).any() for j in kept]
         kept += [k] if all(apart) and len(kept) < most else []
     return kept
+
+
+def grown_rows():
+    """Rows of a product, one more at each turn of a loop whose state they are; which rows, data decides."""
+    body = helper.make_graph(
+        [
+            node("Gather", ["product", "turn"], ["row"]),
+            node("Unsqueeze", ["row", "zero"], ["one"]),
+            node("Concat", ["s", "one"], ["t"], axis=0),
+            node("Identity", ["alive"], ["again"]),
+        ],
+        "body",
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (("turn", 7, []), ("alive", 9, []), ("s", 1, None))],
+        [helper.make_tensor_value_info(n, t, s) for n, t, s in (("again", 9, []), ("t", 1, None))],
+    )
+    feed = {"x": floats(6, 3), "w": floats(3, 4), "zero": ints(0), "none": floats(0, 4)}
+    nodes = [
+        node("MatMul", ["x", "w"], ["all"]),
+        node("Greater", ["first", "bound"], ["keeps"]),
+        node("ReduceMax", ["all"], ["first"], axes=[1], keepdims=0),
+        node("NonZero", ["keeps"], ["at"]),
+        node("Squeeze", ["at", "zero"], ["places"]),
+        node("Gather", ["all", "places"], ["product"]),
+        node("Shape", ["places"], ["count"]),
+        node("Squeeze", ["count", "zero"], ["turns"]),
+        node("Loop", ["turns", "", "none"], ["rows"], body=body),
+        node("Relu", ["rows"], ["y"]),
+    ]
+    nodes.insert(1, nodes.pop(2))
+    constants = {"w": feed["w"], "zero": feed["zero"], "none": feed["none"], "bound": np.float32(0.5)}
+    return model(nodes, {"x": feed["x"]}, ["y"], constants=constants, opset=17), {"x": feed["x"]}
+
+
+def test_turns_of_a_loop_compute_nothing_that_is_around_it():
+    """What the body of a Loop reads of the graph around it was computed in every turn: a network 100 times."""
+    proto, feed = grown_rows()
+    mod = imported(proto)
+    functions = [n for n in walk((mod["main"].body,)) if isinstance(n, relay.Function)]
+    inside = {op_name(n) for f in functions for n in walk((f.body,))}
+    assert functions and not inside & {"nn.dense", "nn.matmul", "nn.batch_matmul", "argwhere", "max"}
+    wanted = reference(proto, feed)
+    compare(run(mod, feed, "debug"), wanted)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    compare([vm.invoke("main", feed["x"]).numpy()], wanted)
+
+
+def test_a_loop_that_grows_is_a_step_of_one_form():
+    """Its sizes are others at every turn, so it is evaluated; what is around it is compiled."""
+    proto, feed = grown_rows()
+    vm = relay.vm.VirtualMachine(relay.vm.compile(imported(proto), "llvm"))
+    compare([vm.invoke("main", feed["x"]).numpy()], reference(proto, feed))
+    form = vm.exe.specializations.open
+    assert form is not None and "argwhere" in form.found and "loop" in form.found, vm.exe.stats
+    compare([v.numpy() for v in form.run([feed["x"]])], reference(proto, feed))

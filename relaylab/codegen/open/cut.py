@@ -233,6 +233,7 @@ class _Cutting:
         self.params = main.params[: len(main.params) - len(findings)]
         self.origin = {d: p for p in reversed(main.params) for d in dims_of(p.checked_type)}
         """Where each size is told."""
+        self.sized: dict[Expr, list[Var]] = {}
         for finding in findings:
             if is_apart(finding.call):  # a function of its own has to be told the sizes of what it takes
                 finding.takes += self.witnesses(finding.takes, finding.takes)
@@ -253,7 +254,17 @@ class _Cutting:
         found = self.findings.get(node)
         if found is not None:
             return found.takes
-        return node.args if isinstance(node, Call) else children(node)
+        if not isinstance(node, Call):
+            return children(node)
+        if node not in self.sized:
+            self.sized[node] = self.says_sizes(node)
+        return [*node.args, *self.sized[node]]
+
+    def says_sizes(self, node: Call) -> list[Var]:
+        """What is found of which a call knows the size alone."""
+        told = sizes_in([d for a in node.args for d in dims_of(a.checked_type)])
+        sizes = [size for size in sizes_in(dims_of(node.checked_type)) if size not in told]
+        return [self.origin[size] for size in sizes if self.origin.get(size) in self.findings]
 
     def needed(self, order: Sequence[Expr]) -> dict[Expr, int]:
         """The part that computes each node: the first that needs it. Fields of a tuple are taken where it is made."""

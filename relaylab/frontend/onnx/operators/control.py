@@ -9,6 +9,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.onnx.model import nodes_below
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
@@ -18,6 +19,18 @@ from relaylab.support.errors import RelayError, RelayValueError
 
 LONGEST = 4096
 """How many turns of a loop are written out at most."""
+
+
+def _captured(g: Graph, node: OnnxNode) -> dict[str, Expr]:
+    """What the body of a loop reads of what is computed around it: as an expression in the body it would be computed
+    in every turn. Inputs and constants are there anyway, and sizes have to be known in the body.
+    """
+    graph = node.need("body")
+    own = {i.name for i in graph.input}
+    read = dict.fromkeys(name for _, _, n in nodes_below(graph) for name in n.input)
+    found = {name: node.scope[name] for name in read if name in node.scope and name not in own}
+    is_computed = lambda v: isinstance(v, Expr) and not isinstance(v, (Constant, Var)) and g.symbolic(v) is None
+    return {name: value for name, value in found.items() if is_computed(value)}
 
 
 def _body(g: Graph, node: OnnxNode, name: str, scope: dict[str, Any]) -> list[Any]:
@@ -119,34 +132,44 @@ def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None,
         raise node.error("the state of a loop that depends on data is a sequence", "import.not-a-tensor", g.remedy)
     scalar = lambda dtype: TensorType((), dtype)
     names = [i.name for i in node.need("body").input[2:]]
-    types, rows = _steady(g, node, [g.tensor(s) for s in state])
+    captured = _captured(g, node)
+    if trips is not None:
+        captured[""] = op.reshape(trips, ()) if g.rank(trips) else trips  # no value of the body is called so
+    shared = [Var(name or "limit", g.tensor(value)) for name, value in captured.items()]
+    scope = dict(zip(captured, shared))
+    types, rows = _steady(g, node, [g.tensor(s) for s in state], scope)
     found = [TensorType((AnyDim(), *r.shape), r.dtype) for r in rows]
     named = zip([*names, *(f"rows{k}" for k in range(len(rows)))], [*types, *found])
-    variables = [Var("turn", scalar("int64")), Var("alive", scalar("bool")), *(Var(n, t) for n, t in named)]
-    limit = None if trips is None else op.reshape(trips, ()) if g.rank(trips) else trips
+    first_ones = [Var("turn", scalar("int64")), Var("alive", scalar("bool")), *shared]
+    variables = [*first_ones, *(Var(n, t) for n, t in named)]
 
-    def goes_on(turn: Expr, alive: Expr, *_: Expr) -> Expr:
-        return alive if limit is None else op.logical_and(alive, op.less(turn, limit))
+    def goes_on(turn: Expr, alive: Expr, *given: Expr) -> Expr:
+        return alive if trips is None else op.logical_and(alive, op.less(turn, given[len(shared) - 1]))
 
-    def turn_once(turn: Expr, alive: Expr, *values: Expr) -> list[Expr]:
+    def turn_once(turn: Expr, alive: Expr, *given: Expr) -> list[Expr]:
+        same, values = given[: len(shared)], given[len(shared) :]
         kept, collected = values[: len(state)], values[len(state) :]
-        outs = _body(g, node, "body", _named(node, [turn, alive, *kept]))
+        outs = _body(g, node, "body", dict(zip(captured, same)) | _named(node, [turn, alive, *kept]))
         again = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0]
         new = outs[1 + len(state) :]
         longer = [op.concatenate([c, op.expand_dims(r, 0)], 0) for c, r in zip(collected, new)]
-        return [op.add(turn, const(1, "int64")), again, *outs[1 : 1 + len(state)], *longer]
+        return [op.add(turn, const(1, "int64")), again, *same, *outs[1 : 1 + len(state)], *longer]
 
     first = const(True, "bool") if condition is None else op.reshape(condition, ()) if g.rank(condition) else condition
     empty = [Constant(np.zeros((0, *r.concrete_shape), r.dtype)) for r in rows]
-    out = Call(while_loop(goes_on, variables, turn_once), [const(0, "int64"), first, *state, *empty])
-    return [TupleGetItem(out, k + 2) for k in range(len(state) + len(rows))]
+    given = [const(0, "int64"), first, *captured.values(), *state, *empty]
+    out = Call(while_loop(goes_on, variables, turn_once), given)
+    return [TupleGetItem(out, k + 2 + len(shared)) for k in range(len(state) + len(rows))]
 
 
-def _steady(g: Graph, node: OnnxNode, types: list[TensorType]) -> tuple[list[TensorType], list[TensorType]]:
+def _steady(
+    g: Graph, node: OnnxNode, types: list[TensorType], scope: dict[str, Any]
+) -> tuple[list[TensorType], list[TensorType]]:
     """The types of the state that a turn keeps, once extents that it changes are open; those of what it collects."""
     for _ in range(1 + sum(len(t.shape) for t in types)):
         values = [Var("turn", TensorType((), "int64")), Var("alive", TensorType((), "bool"))]
-        outs = _body(g, node, "body", _named(node, [*values, *(Var(f"s{k}", t) for k, t in enumerate(types))]))
+        kept = [Var(f"s{k}", t) for k, t in enumerate(types)]
+        outs = _body(g, node, "body", scope | _named(node, [*values, *kept]))
         after = [g.tensor(v) for v in outs[1:]]
         wider = [_wider(node, *pair) for pair in zip(types, after)]
         if wider == types:
@@ -212,14 +235,17 @@ def _open_scan(
     """The same for a number of slices that only run time knows: a loop."""
     x, axis, _ = ins[0]
     count, steps = turns_of(x, axis), g.dims(x)[axis]
+    captured = _captured(g, node)
 
     def turn(t: Expr, shared: list[Expr], values: list[Expr]) -> tuple[list[Expr], list[Expr]]:
         behind = op.subtract(op.subtract(shared[0], const(1, "int64")), t)
         slices = [op.take(x, behind if back else t, axis=a) for x, (_, a, back) in zip(shared[1:], ins)]
-        found = _body(g, node, "body", _named(node, [*values, *slices]))
+        scope = dict(zip(captured, shared[1 + len(ins) :]))
+        found = _body(g, node, "body", scope | _named(node, [*values, *slices]))
         return found[: len(state)], found[len(state) :]
 
-    kept, rows = open_loop(g, [count, *(x for x, _, _ in ins)], state, turn, steps, [bool(back) for back, _ in outs])
+    shared = [count, *(x for x, _, _ in ins), *captured.values()]
+    kept, rows = open_loop(g, shared, state, turn, steps, [bool(back) for back, _ in outs])
     moved = [_first_axis_to(g, r, axis) for r, (_, axis) in zip(rows, outs)]
     return [*kept, *moved]
 
