@@ -24,7 +24,7 @@ from itertools import chain, count
 from relaylab.loop.expr import MOST_SIZE, Axis, Const, Local, ScalarExpr, Size, Tensor, apply, post_order
 from relaylab.loop.scalar import highest, lowest
 from relaylab.loop.show import ATOM, Shown, show
-from relaylab.loop.sizes import number_of
+from relaylab.loop.sizes import largest
 from relaylab.support.errors import RelayValueError
 
 MOST_DEEP = 128
@@ -249,7 +249,7 @@ def extent_of(length: ScalarExpr | int) -> int:
     if isinstance(length, int):
         return length
     slots = [n.slot for n in post_order(length) if isinstance(n, Size)]
-    return number_of(length, [MOST_SIZE] * (max(slots, default=-1) + 1))
+    return largest(length, [MOST_SIZE] * (max(slots, default=-1) + 1))
 
 
 FUNCTION = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "lor", "all": "land"}

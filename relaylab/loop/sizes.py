@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from relaylab.loop.affine import Linear
+from relaylab.loop.affine import INTERVAL_RULES, UNBOUNDED, Linear, Rect
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, ScalarExpr, Size, children, post_order
 from relaylab.support.errors import RelayTypeError
 
@@ -121,6 +121,24 @@ def formula(value: ScalarExpr | int) -> Callable[[Numbers], int]:
     for node in post_order(value):
         done[node] = _formula(node, [done[c] for c in children(node)])
     return done[value]
+
+
+def largest(value: ScalarExpr | int, sizes: Numbers) -> int:
+    """No less than the number of an expression of sizes up to these: a remainder may be larger for smaller ones."""
+    if not isinstance(value, ScalarExpr):
+        return int(value)
+    bounds: dict[ScalarExpr, Rect] = {}
+    for node in post_order(value):
+        match node:
+            case Size(_, slot):
+                bounds[node] = 0, sizes[slot]
+            case Const(number):
+                bounds[node] = int(number), int(number)
+            case Apply(op, args) if op in _MEANING:
+                bounds[node] = INTERVAL_RULES[op](*[bounds[a] for a in args])
+            case _:
+                raise RelayTypeError(f"not a size: {node!r}", code="loop.not-a-size")
+    return number_of(value, sizes) if bounds[value] == UNBOUNDED else max(bounds[value][1], 0)
 
 
 def _formula(node: ScalarExpr, parts: Sequence[Callable[[Numbers], int]]) -> Callable[[Numbers], int]:

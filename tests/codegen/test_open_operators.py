@@ -120,6 +120,19 @@ def test_rows_of_packed_weights(rounded):
     assert one_form(vm)
 
 
+@pytest.mark.parametrize("rounded", [False, True])
+def test_rows_that_are_left_of_tiles(rounded):
+    """Of four rows for each of n tiles of three leave n % 3: none of 2^24, the largest n, and two of two."""
+    shapes = {"x": (SizeVar("n"), 4, 16), "w": (1, 2, 8), "scales": (1, 1, 8), "zeros": (1, 1, 1)}
+    attrs = {"units": 5, "rounded": rounded}
+    vm = machine(opened("nn.contrib_dense_uint4", shapes, {"w": "int32", "zeros": "uint8"}, **attrs), open=True)
+    weight, scales = packed(RNG.integers(0, 16, (5, 16)), 8), RNG.uniform(0.1, 0.9, (1, 1, 8)).astype("float32")
+    for count in (2, 5, 1, 3, 11):
+        given = [floats(count, 4, 16), weight, scales, np.full((1, 1, 1), 8, "uint8")]
+        compare(vm, given, reference("nn.contrib_dense_uint4", given, **attrs))
+    assert one_form(vm)
+
+
 @pytest.mark.parametrize("name", ["vision.roi_align", "vision.roi_pool"])
 def test_regions_of_images_of_any_size(name):
     n, h, w = (SizeVar(k) for k in "nhw")

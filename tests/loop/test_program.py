@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from relaylab.loop import OutSpec, compute
-from relaylab.loop.expr import Const
+from relaylab.loop.expr import MOST_SIZE, Const, Size
 from relaylab.loop.parse import parse
 from relaylab.loop.program_builder import ProgramBuilder, BufferLayout
-from relaylab.loop.program import For, statements
+from relaylab.loop.program import For, extent_of, statements
 from relaylab.loop.run import run
 from relaylab.loop.schedule.tree import loops, unique
 from relaylab.loop.show import show
@@ -262,3 +262,10 @@ def test_one_lane_stores_where_no_lane_says():
     memory = {t: np.ones(t.shape[0], "float32") for _, t in program.buffers}
     run(program, memory)
     assert all(values.all() for values in memory.values())
+
+
+def test_an_axis_is_as_long_as_sizes_make_it():
+    """Not only the largest: what a division by three leaves is 1 of 4 * 2^24, and 2 of other numbers."""
+    size = Size("n", 0)
+    assert extent_of(size * 4 - size * 4 // 3 * 3) >= 2
+    assert extent_of(size * 4) == 4 * MOST_SIZE and extent_of(size // 8 + 1) == MOST_SIZE // 8 + 1 and extent_of(7) == 7

@@ -43,7 +43,7 @@ from relaylab.ir.dims import SizeVar
 from relaylab.ir.module import IRModule
 from relaylab.loop.expr import ScalarExpr, Size
 from relaylab.loop.program import SIZES, LoopProgram
-from relaylab.loop.sizes import formula, number_of
+from relaylab.loop.sizes import formula, largest, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
 from relaylab.runtime.memory import SMALL, OutOfMemory, address, aligned_copy, fresh, numbers_of
@@ -149,7 +149,7 @@ class OpenForm:
         if not isinstance(value, ScalarExpr):
             return int(value)
         if value not in self.evaluated:
-            self.evaluated[value] = number_of(value, self.capacities)
+            self.evaluated[value] = largest(value, self.capacities)
         return self.evaluated[value]
 
     def _instantiate(self) -> None:
