@@ -57,7 +57,8 @@ PROGRAMS = {
 STEP = 1e-2
 
 
-TIED = [("max", "axis=[1]"), ("min", "axis=[1], keepdims=True"), ("max", ""), ("max", "axis=[0], exclude=True")]
+TIED = [("max", "axis=[1]"), ("min", "axis=[1], keepdims=True"), ("max", ""), ("max", "axis=[0], exclude=True"),
+        ("max", "axis=[0, 1], exclude=True")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "attrs"), [*TIED, ("max", "axis=None, exclude=True")])
@@ -67,10 +68,18 @@ def test_equal_extrema_share_the_gradient(name: str, attrs: str) -> None:
     text = f"def @main(%x: Tensor[(2, 3), float32]) {{ {name}(%x, {attrs}) }}".replace(", )", ")")
     mod = relay.transform.InferType()(relay.parse(text))
     out, (found,) = Interpreter(IRModule.from_expr(gradient(mod["main"], mode="first_order"))).evaluate()(x)
-    keep = {"": None, "axis=None, exclude=True": None}.get(attrs, 1)
+    keep = {"": None, "axis=None, exclude=True": None, "axis=[0, 1], exclude=True": ()}.get(attrs, 1)
     best = x.max(axis=keep, keepdims=True) if name == "max" else x.min(axis=keep, keepdims=True)
     tied = x == best
     np.testing.assert_allclose(found, tied / tied.sum(axis=keep, keepdims=True), atol=1e-6)
+
+
+def test_equal_pixels_share_the_gradient_of_a_global_maximum() -> None:
+    text = 'def @main(%x: Tensor[(1, 2, 2, 2), float32]) { nn.global_max_pool2d(%x, layout="NHWC") }'
+    mod = relay.transform.InferType()(relay.parse(text))
+    x = np.array([1, 5, 3, 4, 3, 5, 2, 5], "float32").reshape(1, 2, 2, 2)
+    _, (found,) = Interpreter(IRModule.from_expr(gradient(mod["main"], mode="first_order"))).evaluate()(x)
+    np.testing.assert_allclose(found.ravel(), [0, 1 / 3, 1 / 2, 0, 1 / 2, 1 / 3, 0, 1 / 3], atol=1e-6)
 
 
 def evaluate(mod: IRModule, args: list[np.ndarray]) -> list:

@@ -295,9 +295,17 @@ def _mean(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     return [spread(c, shared(c, g, count))]
 
 
+def divided(c: Call, g: Expr, found: Expr, **how: object) -> Expr:
+    """The gradient of an extremum for each of the equals that were found: all of it would be more than moving them
+    together changes.
+    """
+    many = call("sum", call("cast", found, dtype="int32"), exclude=False, **how)
+    return div(g, call("cast", many, dtype=dtype_of(c)))
+
+
 @gradient_of("max", "min")
 def _max(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
-    """Equal extrema share the gradient: all of it for each would be more than moving them together changes."""
-    found, a = call("equal", c.args[0], spread(c, y)), facets(c)
-    many = call("sum", call("cast", found, dtype="int32"), axis=a.axis, keepdims=a.keepdims, exclude=a.exclude)
-    return [_masked(spread(c, div(g, call("cast", many, dtype=dtype_of(c)))), found)]
+    if not (axes := reduced(c)):
+        return [g]
+    found = call("equal", c.args[0], spread(c, y))
+    return [_masked(spread(c, divided(c, g, found, axis=axes, keepdims=facets(c).keepdims)), found)]

@@ -16,6 +16,7 @@ from relaylab.transform.gradients.decomposed import decomposition_of
 from relaylab.transform.gradients.rules import (
     GRADIENTS,
     div,
+    divided,
     gradient_of,
     like,
     mul,
@@ -210,6 +211,7 @@ def _global_pool2d(c: Call, y: Expr, g: Expr) -> Sequence[Expr]:
     x, layout = c.args[0], facets(c).layout
     if op_name(c) == "nn.global_max_pool2d":
         at = call("equal", x, y)
+        g = divided(c, g, at, axis=[layout.index("H"), layout.index("W")], keepdims=True)
         return [call("where", at, call("broadcast_to", g, shape=shape_of(x)), call("zeros_like", x))]
     count = int(shape_of(x)[layout.index("H")]) * int(shape_of(x)[layout.index("W")])
     return [call("broadcast_to", shared(c, g, count), shape=shape_of(x))]
