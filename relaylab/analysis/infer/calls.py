@@ -130,7 +130,7 @@ def _relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type,
         given = (
             f"{op.name} takes {len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)}), {len(args)} given"
         )
-        joined = len(names) == 1 and issubclass(op.definition, OfSeveral)
+        joined = isinstance(op.definition, type) and issubclass(op.definition, OfSeveral)
         return t.fail("arity", given, site, f"it takes one tuple: {op.name}((%a, %b), …)" if joined else "")
     try:
         record = op.facets(attrs)
