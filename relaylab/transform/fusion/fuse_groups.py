@@ -99,7 +99,10 @@ class Partitioner:
         if isinstance(condition, str) or sink is None:
             self._note(node, phase, condition)
             return
-        between = self._between(node, sink)
+        # where nobody asks why, the first few of many nodes on the way tell it
+        between = self._between(node, sink, condition if self.notes is None else None)
+        if between is None:
+            return
         refused = self._refused(between, sink, condition)
         self._note(node, phase, refused)
         if not refused:
@@ -164,13 +167,17 @@ class Partitioner:
                 return f"{_label(node)}{place} is {kind}, or is in the kernel of one: {joins} does not join it"
         return ""
 
-    def _between(self, node: FusionNode, sink: FusionNode) -> list[FusionNode]:
-        """The node and all on the ways from it to `sink`, without `sink`."""
+    def _between(self, node: FusionNode, sink: FusionNode, condition: Condition | None) -> list[FusionNode] | None:
+        """The node and all on the ways from it to `sink`, without `sink`; None as soon as one breaks a condition."""
+        if condition is not None and not condition(self._kind(sink), True):
+            return None
         met = {node: None}
         stack = [node]
         while stack:
             for user, _ in stack.pop().outputs:
                 if user is not sink and user not in met:
+                    if condition is not None and (not condition(self._kind(user), False) or len(met) > self.max_depth):
+                        return None
                     met[user] = None
                     stack.append(user)
         return list(met)
