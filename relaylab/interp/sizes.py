@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TypeVar, cast
 
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.dims import IntImm, SizeVar, SymbolicDim, with_sizes
+from relaylab.ir.dims import IntImm, SizeVar, SymbolicDim
 from relaylab.ir.expr import Function
+from relaylab.ir.free import with_sizes
 from relaylab.ir.types import TensorType
 
 Record = TypeVar("Record", bound=Attrs)

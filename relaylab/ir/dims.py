@@ -376,7 +376,7 @@ def _least(value: Dim | int) -> int | None:
     return total if below is None else _least(below)
 
 
-def _either(value: SymbolicDim) -> tuple[bool, Dim, Dim] | None:
+def _either(value: SymbolicDim) -> tuple[bool, Dim, Dim | int] | None:
     """For a size that is 0 if it is less: two expressions, and whether `value` is their smaller one, not the larger."""
     positive = [(m, c) for m, c in value.terms.items() if len(m) == 1 and type(m[0]) is Positive]
     if not 0 < len(positive) <= MOST_BRANCHES:
@@ -433,27 +433,6 @@ def differ(a: Dim, b: Dim) -> bool:
         return first < other or first > other
     except UndecidedSize:
         return False
-
-
-def with_sizes(d: Dim, values: Mapping[SizeVar, Dim]) -> Dim:
-    """`d` with sizes replaced by others; `?` where what results is no expression."""
-    if not isinstance(d, SymbolicDim):
-        return d
-    try:
-        return dim(_evaluated(d, values))
-    except UndecidedSize:
-        return AnyDim()
-
-
-def _evaluated(d: SymbolicDim, values: Mapping[SizeVar, Dim]) -> Dim | int:
-    total: Dim | int = 0
-    for monomial, factor in d.terms.items():
-        term: Dim | int = factor
-        for a in monomial:
-            value = values.get(a, a) if isinstance(a, SizeVar) else a.value(_evaluated(a.numerator, values))
-            term = apply_operation("tir.Mul", term, value)
-        total = apply_operation("tir.Add", total, term)
-    return total
 
 
 def dim(value: object) -> Dim:

@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar, cast
 from relaylab.ir import types as ty
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
 from relaylab.ir.attrs import Attrs, DictAttrs, same_value, value_label
-from relaylab.ir.dims import SizeVar, SymbolicDim, with_sizes
+from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
-from relaylab.ir.free import sizes_in, unbound
+from relaylab.ir.free import sizes_in, unbound, with_sizes
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.visit import children, post_order

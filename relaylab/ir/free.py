@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from relaylab.ir.adt import Match, pattern_vars
-from relaylab.ir.dims import Atom, Dim, Quotient, SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, Atom, Dim, Quotient, SizeVar, SymbolicDim, UndecidedSize, apply_operation, dim
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var
 from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, type_leaves
 from relaylab.ir.visit import post_order, walk
@@ -133,3 +133,24 @@ def sizes_in(dims: Iterable[Dim]) -> dict[SizeVar, None]:
         elif isinstance(part, SymbolicDim):
             todo += [atom for monomial in part.terms for atom in monomial][::-1]
     return found
+
+
+def with_sizes(d: Dim, values: Mapping[SizeVar, Dim]) -> Dim:
+    """`d` with sizes replaced by others; `?` where what results is no expression."""
+    if not isinstance(d, SymbolicDim):
+        return d
+    try:
+        return dim(_evaluated(d, values))
+    except UndecidedSize:
+        return AnyDim()
+
+
+def _evaluated(d: SymbolicDim, values: Mapping[SizeVar, Dim]) -> Dim | int:
+    total: Dim | int = 0
+    for monomial, factor in d.terms.items():
+        term: Dim | int = factor
+        for a in monomial:
+            value = values.get(a, a) if isinstance(a, SizeVar) else a.value(_evaluated(a.numerator, values))
+            term = apply_operation("tir.Mul", term, value)
+        total = apply_operation("tir.Add", total, term)
+    return total

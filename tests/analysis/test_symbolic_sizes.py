@@ -7,7 +7,8 @@ import pytest
 
 import relaylab
 from relaylab import relay
-from relaylab.ir.dims import AnyDim, IntImm, SizeVar, larger, with_sizes
+from relaylab.ir.dims import AnyDim, IntImm, SizeVar, larger
+from relaylab.ir.free import with_sizes
 from relaylab.ir.types import TensorType, TupleType
 from relaylab.support.errors import RelayError
 from relaylab.transform import InferType

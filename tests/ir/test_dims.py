@@ -8,7 +8,8 @@ import random
 import pytest
 
 from relaylab import relay
-from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, larger, smaller, with_sizes
+from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, larger, smaller
+from relaylab.ir.free import with_sizes
 from relaylab.support.errors import RelayError
 from relaylab.text.node_json import load_json, save_json
 from relaylab.transform import InferType

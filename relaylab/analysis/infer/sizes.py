@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from relaylab.analysis.infer.solver import Conflict, Constraint
-from relaylab.ir.dims import Dim, SizeVar, differ, with_sizes
+from relaylab.ir.dims import Dim, SizeVar, differ
 from relaylab.ir.expr import Call
+from relaylab.ir.free import with_sizes
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, renew_type
 from relaylab.op.shapes import better_known
 from relaylab.support.errors import RelayError

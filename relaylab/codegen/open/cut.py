@@ -132,7 +132,7 @@ def _simpler(mod: IRModule) -> IRModule:
 
 
 def _next_found(body: Expr) -> list[Call]:
-    """The calls that find something of what is known; without what sizes found next may tell."""
+    """The calls that find something, but those that sizes which are found next may tell."""
     calls: list[Call] = []
     behind: set[Expr] = set()
     """What is computed of something that has sizes without names."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from relaylab.codegen.specialize import tensors_of, with_body
-from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim, with_sizes
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Expr, Var
-from relaylab.ir.free import sizes_in
+from relaylab.ir.free import sizes_in, with_sizes
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import TensorType, TupleType
