@@ -960,7 +960,7 @@ def strided_slice(data: Arg, begin: Ints | Expr | None, end: Ints | Expr | None,
     """Elements begin, begin + stride, ... before end along each axis, as numpy's slices; negative positions count
     from the end. `axes` says which axes are meant (else the first ones). In `slice_mode` "size", `end` holds
     extents (-1: all). Where sizes say how many elements there are, `count` does: `end` is not read then, and a tensor
-    that has not so many from `begin` on is refused.
+    that has not so many from `begin` on is refused, or with `fewer` gives what it has.
 
     data: the tensor that is sliced; shape any; dtype any
     begin: the first position along each axis; negative: from the end
