@@ -98,9 +98,7 @@ def test_one_element_of_an_axis_without_any_is_none(begin: str, end: str) -> Non
     given = [onnx.numpy_helper.from_array(np.array(CONSTANTS[k], "int64"), k) for k in (begin, end, "one")]
     outputs = [helper.make_empty_tensor_value_info(k) for k in "ry"]
     model = helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs, given),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=9,
+        helper.make_graph(nodes, "g", inputs, outputs, given), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
     )
     mod, params = relay.frontend.from_onnx(model)
     for lengths in ((4, 0, 1, 0), (0, 3)):

@@ -24,9 +24,9 @@ from relaylab.codegen.llvm.cache import ObjectCache, digest
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayError
 
-# Loop strength reduction took up to 75 % of the time on nested loops, the second scheduler 13 %; neither helps. The others
-# find nothing in this text, or what makes no difference, and took 7 % together. The first scheduler stays: without it
-# twice as many registers are spilled on AVX2.
+# Loop strength reduction took up to 75 % of the time on nested loops, the second scheduler 13 %; neither helps. The
+# others find nothing in this text, or what makes no difference, and took 7 % together. The first scheduler stays:
+# without it nearly twice as many registers are spilled on AVX2.
 OPTIONS = (
     "-disable-lsr", "-disable-post-ra", "-disable-machine-cse", "-disable-cgp", "-disable-copyprop",
     "-disable-branch-fold", "-disable-tail-duplicate", "-disable-early-taildup",
