@@ -26,7 +26,7 @@ from relaylab.support.errors import RelayError
 
 # Loop strength reduction took up to 75 % of the time on nested loops, the second scheduler 13 %; neither helps. The
 # others find nothing in this text, or what makes no difference, and took 7 % together. The first scheduler stays:
-# without it nearly twice as many registers are spilled on AVX2.
+# without it 1.6 times as many registers are spilled on AVX2.
 OPTIONS = (
     "-disable-lsr", "-disable-post-ra", "-disable-machine-cse", "-disable-cgp", "-disable-copyprop",
     "-disable-branch-fold", "-disable-tail-duplicate", "-disable-early-taildup",
