@@ -86,7 +86,7 @@ def _counted(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
         return None
     if facets(node).get("count") is not None:
         return None
-    first, stop, step = map(followed.number, node.args)
+    first, stop, step = followed.numbers(*node.args)
     count = dim(stop - first) if step == 1 else UNKNOWN
     return None if type(count) is AnyDim else lambda new: _with(new, count=(count,))
 
@@ -132,9 +132,9 @@ def _reshaped(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
     return None if any(type(d) is AnyDim for d in to) else lambda new: reshaped(new.args[0], to)
 
 
-def _left(whole: Iterable[Any], others: Iterable[Any]) -> Any:
+def _left(whole: Iterable[Any], others: Iterable[Any]) -> Dim:
     """What is left of a product without some factors."""
-    rest, by = list(whole), 1
+    rest, by = list(whole), cast(Any, 1)
     for factor in others:
         if factor in rest:
             rest.remove(factor)
@@ -143,7 +143,7 @@ def _left(whole: Iterable[Any], others: Iterable[Any]) -> Any:
     many: Any = math.prod(rest)
     if by == 0 or type(many) is AnyDim or (isinstance(many, int) and isinstance(by, int) and many % by):
         return UNKNOWN
-    return many // by
+    return dim(many // by)
 
 
 def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
@@ -154,7 +154,7 @@ def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
         return None
     shape = cast(TensorType, node.args[0].checked_type).shape
     axes = range(len(begins)) if record.axes is None else [a % len(shape) for a in record.axes]
-    counts = [_extent(shape[a], *limits) for a, *limits in zip(axes, begins, ends, steps, strict=True)]
+    counts = [_extent(shape[a], *limits) for a, *limits in zip(axes, begins, ends, steps)]
     if any(type(n) is AnyDim for n in counts):
         return None
     if not all(isinstance(b, int) for b in begins):
@@ -172,8 +172,9 @@ def _picked(new: Call, axis: int, count: Dim) -> Expr:
     return call("take", new.args[0], places, axis=axis)
 
 
-def _extent(extent: Any, first: Any, last: Any, step: Any) -> Dim:
-    """How many elements there are from `first` on, where sizes tell it."""
+def _extent(*limits: object) -> Dim:
+    """How many elements of an extent there are from a first one to before a last one, where sizes tell it."""
+    extent, first, last, step = cast("tuple[Any, ...]", limits)
     if step != 1 or type(extent) is AnyDim:
         return UNKNOWN
     begin: Any = first if first >= 0 else extent + first
@@ -185,7 +186,7 @@ def _extent(extent: Any, first: Any, last: Any, step: Any) -> Dim:
 def _first_ones(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
     """As many of the elements in order as a size says: the first of all of them."""
     record: Any = facets(node)
-    many = followed.number(node.args[1])
+    (many,) = followed.numbers(node.args[1])
     shape = cast(TensorType, node.args[0].checked_type).shape
     axis = record.axis % len(shape)
     if type(shape[axis]) is AnyDim or not 0 <= many <= shape[axis]:

@@ -104,12 +104,12 @@ class Followed:
             return None
         return None if any(type(v) is AnyDim for v in found.flat) else found
 
-    def number(self, node: Expr) -> Any:
-        """The only value of a tensor; UndecidedSize where it is not known."""
-        found = self.known(node)
-        if found is None or found.size != 1:
+    def numbers(self, *nodes: Expr) -> list[Any]:
+        """The only value of each tensor; UndecidedSize where it is not known."""
+        found = [self.known(node) for node in nodes]
+        if any(x is None or x.size != 1 for x in found):
             raise UndecidedSize("a value that data decides", code="type.symbolic")
-        return found.item()
+        return [x.item() for x in found if x is not None]
 
     def _of(self, node: Expr) -> Values | list[Values] | None:
         if isinstance(node, Constant):
@@ -199,13 +199,15 @@ def _as(dtype: str, value: object) -> object:
     return int(value) if isinstance(value, (int, float, np.bool_)) else value
 
 
-def _known(*values: object) -> None:
+def _known(values: Sequence[Any]) -> Sequence[Any]:
+    """Values that data does not decide."""
     if any(type(v) is AnyDim for v in values):
         raise UndecidedSize("a value that data decides", code="type.symbolic")
+    return values
 
 
-def _same(a: Any, b: Any) -> bool | Alike:
-    _known(a, b)
+def _same(*pair: object) -> bool | Alike:
+    a, b = _known(pair)
     if a == b:
         return True
     if isinstance(a, Share) or isinstance(b, Share):
@@ -213,8 +215,8 @@ def _same(a: Any, b: Any) -> bool | Alike:
     return False if differ(*(d if isinstance(d, SymbolicDim) else dim(d) for d in (a, b))) else Alike(a, b)
 
 
-def _less(a: Any, b: Any) -> bool:
-    _known(a, b)
+def _less(*pair: object) -> bool:
+    a, b = _known(pair)
     return bool(a < b)
 
 
@@ -226,9 +228,9 @@ def _chosen(condition: object, a: object, b: object) -> object:
     return a if _same(a, b) is True else UNKNOWN
 
 
-def _divided(a: Any, b: Any) -> object:
+def _divided(*pair: object) -> object:
     """Rounded down, where nothing is negative; floats as shares."""
-    _known(a, b)
+    a, b = _known(pair)
     if isinstance(a, Share):
         return a / b
     if isinstance(b, SymbolicDim):
@@ -238,15 +240,15 @@ def _divided(a: Any, b: Any) -> object:
     return a // b
 
 
-def _times(a: Any, b: SymbolicDim) -> object:
+def _times(a: object, b: SymbolicDim) -> object:
     """How many times a size is in one that is a multiple of it."""
     monomial, factor = next(iter(b.terms.items()))
     many = a.terms.get(monomial, 0) // factor if isinstance(a, SymbolicDim) else 0
     return many if many and a == b * many else UNKNOWN
 
 
-def _down(a: Any, b: Any) -> object:
-    _known(a, b)
+def _down(*pair: object) -> object:
+    a, b = _known(pair)
     if isinstance(b, SymbolicDim):
         return _times(a, b)
     if isinstance(a, Share):
@@ -257,8 +259,8 @@ def _down(a: Any, b: Any) -> object:
 def _between(choose: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
     """The larger or smaller of two; of floats only where both are whole."""
 
-    def of(a: Any, b: Any) -> object:
-        _known(a, b)
+    def of(*pair: object) -> object:
+        a, b = _known(pair)
         if a == b:
             return a
         parts = [v.whole if isinstance(v, Share) and v.by == 1 else v for v in (a, b)]
@@ -272,7 +274,7 @@ def _between(choose: Callable[[Any, Any], object]) -> Callable[[Any, Any], objec
 
 
 def _not(decide: Callable[[Any, Any], object], turned: bool = False) -> Callable[[Any, Any], object]:
-    def of(a: Any, b: Any) -> object:
+    def of(a: object, b: object) -> object:
         found = decide(b, a) if turned else decide(a, b)
         return not found if isinstance(found, bool) else UNKNOWN
 
@@ -287,8 +289,8 @@ def _rounded(value: object, up: bool) -> object:
 
 
 def _arithmetic(change: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
-    def of(a: Any, b: Any) -> object:
-        _known(a, b)
+    def of(*pair: object) -> object:
+        a, b = _known(pair)
         return change(a, b)
 
     return of
@@ -321,7 +323,7 @@ def _moved(record: Attrs, count: int, args: Sequence[Any]) -> Values | list[Valu
     """What an operator that only moves elements makes of them: it moves their numbers."""
     every: list[object] = []
 
-    def numbered(x: Any) -> Any:
+    def numbered(x: Values | list[Values]) -> object:
         if isinstance(x, list):
             return tuple(map(numbered, x))
         first = len(every)
@@ -347,7 +349,8 @@ def _folded(rule: Callable[..., object], values: Iterable[object]) -> object:
     return 1 if total is None else total
 
 
-def _reduced(record: Any, rule: Callable[..., object], x: Values) -> Values | None:
+def _reduced(attrs: Attrs, rule: Callable[..., object], x: Values) -> Values | None:
+    record = cast(Any, attrs)
     if getattr(record, "exclude", False) or not x.size:
         return None
     axes = range(x.ndim) if record.axis is None else [a % x.ndim for a in np.atleast_1d(record.axis)]
