@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from pytorch_tools import agree, torch, Wrapped
 
+from relaylab import relay
 from relaylab.frontend.pytorch import program as programs
 
 A, B = (torch.randn(2, 4, 6, generator=torch.Generator().manual_seed(k)) for k in (0, 1))
@@ -123,3 +125,29 @@ def test_the_open_size_of_what_is_written_into() -> None:
 
     dims = {1: torch.export.Dim("length", min=2)}
     agree(Wrapped(write), A, B, dynamic=((dims, dims),), executor="vm")
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_caches_that_a_model_writes_to_are_outputs_behind_its_own(opened):
+    """A decoder's step with a cache of fixed size: what the cache is afterwards is the next call's input."""
+
+    class Step(torch.nn.Module):
+        def forward(self, x, keys, values, at):
+            keys.index_copy_(1, at, x)
+            values[:, at] = x * 2
+            return torch.softmax(x @ keys.transpose(1, 2), -1) @ values
+
+    def given():
+        return torch.randn(2, 1, 4), torch.randn(2, 6, 4), torch.randn(2, 6, 4), torch.tensor([3])
+
+    batch = {0: torch.export.Dim("b", min=2, max=64)}
+    program = torch.export.export(Step(), given(), dynamic_shapes=(batch, batch, batch, None) if opened else None)
+    mod, params = relay.frontend.from_pytorch(program)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    x, keys, values, at = given()
+    for place in (3, 0, 5):
+        at = torch.tensor([place])
+        found = [v.numpy() for v in vm.invoke("main", *(t.numpy().copy() for t in (x, keys, values, at)))]
+        wanted = Step()(x, keys, values, at)  # which writes to the caches
+        for a, b in zip(found, (wanted, keys, values), strict=True):
+            np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)

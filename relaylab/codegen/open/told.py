@@ -1,7 +1,9 @@
 """Sizes that a program computes: what takes a shape as a tensor gets it as expressions of sizes, where those tell it.
 
 `arange` from sizes gets its length, `dyn.reshape` to sizes becomes `reshape`, and of a shape of which data decides a
-part the others are kept (`Told.shapes`).
+part the others are kept.
+
+Choices: docs/choices.md, Running.
 """
 
 from __future__ import annotations

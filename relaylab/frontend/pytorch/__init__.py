@@ -58,6 +58,7 @@ def from_pytorch(
     data types. With `use_parser_friendly_name` parameters are called `conv1_weight`, else `conv1.weight`. Quantized
     models are not imported: `keep_quantized_weight` must be False.
 
+    Inputs that the model writes to, as caches of a fixed size are, come behind its outputs: what they are afterwards.
     Every expression's span names the module and the line of Python that made it. Raises RelayError: unsupported
     operators (all at once), models that torch cannot export, models in training mode, pickled models.
     """

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
 _PLACES = frozenset("device layout pin_memory memory_format non_blocking".split())  # noqa: SIM905
 """Where and how torch would store a result: they change no value."""
+_WRITTEN = "USER_INPUT_MUTATION"
 _TENSORS = frozenset(("PARAMETER", "BUFFER"))
 
 
@@ -59,7 +60,8 @@ class TorchImporter:
                     missing.setdefault(name, AtenNode(node, name).place)
         if missing:
             raise unsupported(missing)
-        changed = [str(s.target) for s in self.program.graph_signature.output_specs if "MUTATION" in s.kind.name]
+        specs = self.program.graph_signature.output_specs
+        changed = [str(s.target) for s in specs if "MUTATION" in s.kind.name and s.kind.name != _WRITTEN]
         if changed:
             raise RelayValueError(
                 f"the model changes {', '.join(changed)} while it runs",
@@ -104,7 +106,7 @@ class TorchImporter:
         return TensorType(dims, agreed.dtype)
 
     def outputs(self) -> list[Expr]:
-        """The expressions of the program's outputs."""
+        """The expressions of the program's outputs, then what the inputs are that it writes to (caches)."""
         last: Any = None
         for node in self.nodes:
             if node.op == "call_function":
@@ -115,7 +117,9 @@ class TorchImporter:
                 self.values[node.name] = _constant(array_of(held, "it"))
             elif node.op == "output":
                 last = node.args[0]
-        found = [self._argument(n) for n in last or () if n is not None]
+        kinds = [s.kind.name for s in self.program.graph_signature.output_specs]
+        given = [n for wanted in (False, True) for n, k in zip(last or (), kinds) if (k == _WRITTEN) == wanted]
+        found = [self._argument(n) for n in given if n is not None]
         if any(isinstance(v, ComplexParts) for v in found):
             raise RelayValueError(
                 "the model gives complex numbers, which Relay has not",
