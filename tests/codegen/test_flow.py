@@ -106,8 +106,8 @@ ENDS = {
     "in a branch": ("if (greater(sum(%x), 0f)) {" + ROWS + "reshape(%r, newshape=[4, 3]) }"
                     'else { zeros(shape=[4, 3], dtype="float32") }', True),
     "in each turn": (OUTER, True),
-    "used": (ROWS + "sum(%r, axis=[0])", False),
-    "chosen": ("if (greater(sum(%x), 0f)) {" + ROWS + "%r } else { reshape(%x, newshape=[-1, 3]) }", False),
+    "used": (ROWS + "sum(%r, axis=[0])", True),
+    "chosen": ("if (greater(sum(%x), 0f)) {" + ROWS + "%r } else { reshape(%x, newshape=[-1, 3]) }", True),
 }  # fmt: skip
 
 

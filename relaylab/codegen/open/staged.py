@@ -33,15 +33,17 @@ from relaylab.ir.free import sizes_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.ir.visit import substitute
+from relaylab.ir.visit import substitute, walk
 from relaylab.runtime.memory import OutOfMemory, aligned_copy
 from relaylab.runtime.ndarray import NDArray
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import RelayError, RelayTypeError
 from relaylab.support.progress import part
 from relaylab.transform import InferType, Sequential, default_passes
 
 GUESS = 16
 """For how many found elements memory is planned first; it is planned again for more."""
+
+MULTIPLY = frozenset({"nn.dense", "nn.matmul", "nn.batch_matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d"})
 
 Run = Callable[[Sequence[np.ndarray]], "Sequence[np.ndarray] | None"]
 
@@ -103,6 +105,9 @@ class StagedForm:
         self.borrowed: set[Run] = set()
         self.called: list[str] = []
         """The kernels of all parts."""
+        parts = [step.function.body for step in plan.steps if isinstance(step, Part)]
+        self.multiplies = any(op_name(n) in MULTIPLY for n in walk(parts))
+        """Whether its parts have products: what is compiled of it is then worth more than what is evaluated."""
         self.steps = [self._step(step) for step in plan.steps]
         self.lines = [self._line(step, made.run) for step, made in zip(plan.steps, self.steps)]
         self.results = [k for r in plan.results for k in self._places(r)]
@@ -182,7 +187,9 @@ class StagedForm:
             if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
         if not isinstance(body, If):
-            return _evaluating(made(body))  # a loop whose turns change sizes
+            if self.multiplies:
+                return _evaluating(made(body))  # a loop whose turns change sizes
+            raise RelayTypeError("a loop whose turns change sizes, and little beside it", code="codegen.open-operator")
         true, false = (
             StagedForm(made(e), self.target, shapes, self.controlled, self.chosen)
             for e in (body.true_branch, body.false_branch)
