@@ -166,14 +166,15 @@ class SortedRow:
         """Few keys: how many stand before each says where it goes; all others are looked at side by side."""
         p, b, keys = self.p, self.p.b, self.keys
         self._end(count)
-        ranks = p.scratch(FEW if isinstance(self.capacity, Element) else self.capacity, "int32")
-        with p.loop(self.capacity, kind="vectorized") as k:
+        few = least(self.capacity, FEW)
+        ranks = p.scratch(FEW, "int32")
+        with p.loop(few, kind="vectorized") as k:
             x, here, rank = p.let(keys(k)), p.let(_narrow(k)), p.let(b.const(0, "int32"))
-            with p.loop(self.capacity, stop=count) as other:
+            with p.loop(few, stop=count) as other:
                 before = b.lor(keys(other) < x, b.land(b.eq(keys(other), x), _narrow(other) < here))
                 p.add(rank, b.cast(before, "int32"))
             p.store(ranks, k, rank)
-        with p.loop(self.capacity, stop=count) as k:
+        with p.loop(few, stop=count) as k:
             self._move(k, self.behind + b.index(ranks(k)))
         self._back(self.capacity)
 
