@@ -18,7 +18,7 @@ from typing import TypedDict
 from relaylab.viz.scene.metrics import plain
 from relaylab.viz.scene.scene import Element, Rect, Scene, Shape, Text, rounded
 from relaylab.viz.write.modules import script
-from relaylab.viz.write.svg import FACES, escape, own_style, path_data, sheet, svg
+from relaylab.viz.write.svg import FACES, escape, in_order, own_style, path_data, sheet, svg
 
 STATIC = Path(__file__).parents[1] / "static"
 LEGIBLE = 1.2
@@ -92,7 +92,15 @@ def shape_data(shape: Shape, dx: float = 0.0, dy: float = 0.0) -> ShapeData:
     """One shape as plain data, moved: its kind, its place, its styles."""
     if isinstance(shape, Text):
         names = " ".join(shape.styles) + FACES[shape.face]
-        return ["t", round(shape.x + dx, 1), round(shape.y + dy, 1), plain(shape.text), shape.size, shape.anchor, names]
+        return [
+            "t",
+            round(shape.x + dx, 1),
+            round(shape.y + dy, 1),
+            in_order(plain(shape.text)),
+            shape.size,
+            shape.anchor,
+            names,
+        ]
     styles = _styles(shape.styles)
     if isinstance(shape, Rect) and not shape.top_only:
         return [

@@ -24,7 +24,7 @@ def escape(text: str) -> str:
     return text.translate(_ESCAPES) if _SPECIAL.search(text) else text
 
 
-def _in_order(text: str) -> str:
+def in_order(text: str) -> str:
     """`text` with a mark after Hebrew and Arabic words: numbers behind them would be turned round, 2×3 into 3×2."""
     return text if text.isascii() else _RIGHT_TO_LEFT.sub("\\g<0>\u200e", text)
 
@@ -101,7 +101,7 @@ def _text(text: Text) -> str:
     fitted = f' textLength="{_n(width)}" lengthAdjust="spacingAndGlyphs"' if width > 60 else ""
     return (
         f'<text class="{" ".join(text.styles)}{FACES[text.face]}" x="{_n(text.x)}" y="{_n(text.y)}" '
-        f'font-size="{_n(text.size)}"{anchor}{fitted} xml:space="preserve">{escape(_in_order(text.text))}</text>'
+        f'font-size="{_n(text.size)}"{anchor}{fitted} xml:space="preserve">{escape(in_order(text.text))}</text>'
     )
 
 
