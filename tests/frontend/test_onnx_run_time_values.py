@@ -198,11 +198,11 @@ def grown_rows():
         node("Gather", ["all", "places"], ["product"]),
         node("Shape", ["places"], ["count"]),
         node("Squeeze", ["count", "zero"], ["turns"]),
-        node("Loop", ["turns", "", "none"], ["rows"], body=body),
+        node("Loop", ["turns", "yes", "none"], ["rows"], body=body),
         node("Relu", ["rows"], ["y"]),
     ]
     nodes.insert(1, nodes.pop(2))
-    constants = {"w": feed["w"], "zero": feed["zero"], "none": feed["none"], "bound": np.float32(0.5)}
+    constants = {"w": feed["w"], "zero": feed["zero"], "none": feed["none"], "bound": np.float32(0.5), "yes": np.True_}
     return model(nodes, {"x": feed["x"]}, ["y"], constants=constants, opset=17), {"x": feed["x"]}
 
 
