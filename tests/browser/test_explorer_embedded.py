@@ -166,3 +166,15 @@ def test_a_page_inside_a_document_takes_neither_its_address_nor_the_keyboard(pag
     page.keyboard.press("Home")
     inside.wait_for_function(f"() => {SHOWN} === '0:0'")
     assert page.errors == []
+
+
+def test_a_key_that_is_quicker_than_the_answer_takes_the_first_rewrite(hosted):
+    """Pressed before the rewrites of a pass had come, `]` did nothing, or took one of the pass before."""
+    page, at = hosted, MLP["FuseOps"]
+    page.evaluate(
+        f"""() => {{ window.e = document.querySelector('.rl-explorer').explorer;
+        e.go({at - 1}, {at}); e.parts.stepper.move(1) }}"""
+    )
+    page.wait_for_selector(".rl-stepper .rl-pair svg >> nth=1")
+    assert page.evaluate("[e.parts.stepper.index, e.parts.stepper.at]") == [at - 1, 0]
+    assert page.errors == []

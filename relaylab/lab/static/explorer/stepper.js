@@ -20,7 +20,7 @@ export class Stepper {
    */
   constructor(act) {
     this.act = act;
-    this.steps = [];
+    this.steps = null; // the rewrites; null while they are asked for
     this.at = -1;
     this.index = -1; // the pass whose rewrites are shown
     this.wanted = -1; // the rewrite to begin with
@@ -29,15 +29,18 @@ export class Stepper {
   }
 
   reset() {
-    this.at = this.index = -1;
+    [this.at, this.index, this.steps] = [-1, -1, null];
   }
 
   // the rewrites of a pass by its index; -1 for none
   async load(index) {
     this.element.hidden = index < 0;
     if (index === this.index) return;
-    [this.index, this.at, this.steps] = [index, -1, []];
-    if (index < 0) return;
+    [this.index, this.at, this.steps] = [index, -1, null];
+    if (index < 0) {
+      [this.steps, this.wanted] = [[], -1];
+      return;
+    }
     this.element.replaceChildren(dim("single rewrites: …")); // not those of the pass before
     const found = await this.act.ask("steps", index);
     if (index !== this.index) return;
@@ -49,11 +52,12 @@ export class Stepper {
   }
 
   move(by) {
-    this.to(Math.max(0, Math.min(this.steps.length - 1, this.at + by)));
+    if (!this.steps) this.wanted = Math.max(0, this.wanted + by); // a key was quicker than the answer
+    else this.to(Math.max(0, Math.min(this.steps.length - 1, this.at + by)));
   }
 
   to(at) {
-    if (!this.steps[at]) return;
+    if (!this.steps?.[at]) return;
     this.at = at;
     this.draw();
     this.act.show(this.steps[at].ids);
@@ -62,6 +66,7 @@ export class Stepper {
   // the next rewrite that touched what this one left, of this pass or a later one
   async next() {
     const { index, at } = this;
+    if (!this.steps?.[at]) return;
     const here = this.steps[at].next;
     if (here >= 0) return this.to(here);
     const found = await this.act.ask("next_rewrite", index, at);
