@@ -52,7 +52,8 @@ export class Stepper {
   }
 
   move(by) {
-    if (!this.steps) this.wanted = Math.max(0, this.wanted + by); // a key was quicker than the answer
+    // a key may be quicker than the answer
+    if (!this.steps) this.wanted = Math.max(0, this.wanted + by);
     else this.to(Math.max(0, Math.min(this.steps.length - 1, this.at + by)));
   }
 
