@@ -10,7 +10,7 @@ from typing import Any
 
 from relaylab.codegen.inspection.stages import Stages
 from relaylab.codegen.isa.target import CpuTarget, is_foreign
-from relaylab.codegen.kernels.kernel import Kernel, module_text
+from relaylab.codegen.kernels.kernel import Kernel, module_texts
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.llvm.jit import Compilation, compile_objects
 from relaylab.codegen.native.entry import entry_text
@@ -120,18 +120,19 @@ def compiled_plan(
     `launched` is called when all kernels are written, before memory is planned.
     """
     target, cache = planner.target, planner.memo.cache
-    started: list[Future[bytes]] = []
+    started: dict[str, Future[bytes]] = {}
     with hand_over_soon(), Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
             part("loops", len(started) + 1, len(planner.layouts.jobs))
-            started.append(compilation.add(module_text([kernel], attributes=target.attributes)))
+            for text in module_texts(kernel, target.attributes):
+                started.setdefault(text, compilation.add(text))
 
         planner.launch(compile_kernel)
         launched()
         planned = planner.plan()
         (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=cache)
-        return planned, entry, tuple(_waited(compilation, started))
+        return planned, entry, tuple(_waited(compilation, list(started.values())))
 
 
 def is_minimal() -> bool:

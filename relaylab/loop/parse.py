@@ -382,7 +382,7 @@ class _Reader:
         if line.takes("to"):
             stop = self.expressions.read(line, INDEX)
         grain = line.whole("a grain", 1, MOST) if parallel and line.takes("by") else 1
-        kind = next((k for k in ("vectorized", "unrolled", "matrix") if line.takes(k)), "serial")
+        kind = next((k for k in ("vectorized", "unrolled", "matrix", "outlined") if line.takes(k)), "serial")
         times, unroll = line.next.text, 1
         if kind == "vectorized" and times[:1] == "x" and times[1:].isdecimal() and int(times[1:10]):
             unroll = int(line.take().text[1:10])

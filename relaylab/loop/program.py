@@ -7,7 +7,9 @@ of the program is the same share of those of every nest. Statements are `Define`
 In a `vectorized` loop every statement stands for the lanes of a vector, `unroll` vectors side by
 side and a masked rest at the end; an `Accumulate` into a register from outside the loop is folded
 over the lanes when the loop ends. The turns of an `unrolled` loop are written out one after another. A `matrix` loop is
-a product of bytes that a machine may do by tiles (`loop/matrix.py`).
+a product of bytes that a machine may do by tiles (`loop/matrix.py`). Each turn of an `outlined` loop is a call of a
+function, which loops with bodies of the same form share, in other kernels too; its body ends with all that it leaves in
+memory, no register of it is read outside.
 
 Private buffers lie in memory (`scratch`) or, where every address is known once loops are unrolled, in the registers
 of the machine (`registers`). What follows from operands that are known when the program is built (`known`) may be
@@ -58,7 +60,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class For:
-    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized, unrolled or matrix.
+    """A loop of `axis` over 0 .. extent-1: kind serial, vectorized, unrolled, matrix or outlined.
 
     A serial loop ends at `stop` if that is less than the extent; it is computed once, before the first turn.
     """
@@ -91,7 +93,7 @@ class IfThenElse:
     otherwise: tuple[Statement, ...] = ()
 
 
-TURN_BY_TURN = ("serial", "matrix")
+TURN_BY_TURN = ("serial", "matrix", "outlined")
 """The kinds of loops whose turns follow each other, as far as anything shows."""
 SIZES = "sizes"
 """The operand from which a program takes the sizes that are known when it runs."""

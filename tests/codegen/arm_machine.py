@@ -154,8 +154,12 @@ class ArmMachine:
         self.uc.mem_write(page, data)
 
     def _outside(self, name: str) -> int:
-        """The address of a function of the C library."""
-        return self.library.setdefault(name, STUBS + 16 * len(self.library))
+        """The address of a function that kernels share, which is there before them, or of the C library."""
+        return (
+            self.symbols[name]
+            if name in self.symbols
+            else self.library.setdefault(name, STUBS + 16 * len(self.library))
+        )
 
     def _call(self, uc, at: int, *_: object) -> None:
         """A function of the C library: float32 with an f at the end of its name, float64 without."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -79,6 +80,21 @@ class MemoryView(BufferLayout):
 
 
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """A function that kernels call, as LLVM IR. Functions of equal text are one and have one name."""
+
+    name: str
+    text: str
+    declares: frozenset[str]
+
+    @staticmethod
+    def by_content(name: str, text: str, declares: frozenset[str]) -> Routine:
+        """The function of that text, named by it."""
+        own = f"tile_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return Routine(own, text.replace(f"void @{name}(", f"void @{own}(", 1), declares)
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One native function over work items, as text, and what must be known to call, judge and show it.
 
@@ -93,6 +109,7 @@ class Kernel:
     scratch: ScalarExpr | int = 0
     flops: int = 0
     bytes: int = 0
+    routines: tuple[Routine, ...] = ()
     program: LoopProgram | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -129,7 +146,18 @@ class KernelSequence:
 
 
 def module_text(kernels: list[Kernel], attributes: str = "nounwind") -> str:
-    """LLVM IR of one module: the distinct kernels, their declarations once, and attribute group #0."""
-    distinct = {kernel.name: kernel for kernel in kernels}.values()
-    declares = sorted(set().union(*(kernel.declares for kernel in distinct)))
-    return "\n".join([*declares, *(kernel.text for kernel in distinct), f"\nattributes #0 = {{ {attributes} }}", ""])
+    """LLVM IR of one module: the distinct kernels and the functions that they call, declarations once, and attribute
+    group #0."""
+    every = [*kernels, *(routine for kernel in kernels for routine in kernel.routines)]
+    return _module({f.name: f for f in every}, attributes)
+
+
+def module_texts(kernel: Kernel, attributes: str) -> list[str]:
+    """LLVM IR of the modules of which a kernel is linked: one for each function that others may share, and its own."""
+    return [_module({f.name: f}, attributes) for f in (*kernel.routines, kernel)]
+
+
+def _module(functions: Mapping[str, Kernel | Routine], attributes: str) -> str:
+    declares = set[str]().union(*(f.declares for f in functions.values()))
+    others = sorted(line for line in declares if line.partition("@")[2].partition("(")[0] not in functions)
+    return "\n".join([*others, *(f.text for f in functions.values()), f"\nattributes #0 = {{ {attributes} }}", ""])

@@ -53,10 +53,11 @@ Body = Callable[..., "Sequence[Value] | Value | None"]
 class IRFunction:
     """A kernel under construction: `pointers` are its operands, `begin`, `end` and `thread` indices.
 
-    `finish` gives its text and the declarations that it needs.
+    With `numbers` it is a function that kernels call, of so many pointers and integers. `finish` gives its text and the
+    declarations that it needs.
     """
 
-    def __init__(self, name: str, operands: int):
+    def __init__(self, name: str, operands: int, numbers: int | None = None):
         self.name = name
         self.declares: set[str] = set()
         self._lines: list[str] = []
@@ -66,14 +67,20 @@ class IRFunction:
         self._scope: list[object] = []  # what the innermost one has added
         self._products: dict[str, str] = {}
         self._part = 0
-        args = Value("ptr", "%args")
         self.begin, self.end, self.thread = (Value("i64", f"%{name}") for name in ("begin", "end", "thread"))
-        self.pointers = tuple([self.load("ptr", self.offset(args, 8 * k), align=8) for k in range(operands)])
+        self.numbers = [Value("i64", f"%n{k}") for k in range(numbers or 0)]
+        if numbers is None:
+            args = Value("ptr", "%args")
+            self._parameters = (args, self.begin, self.end, self.thread)
+            self.pointers = tuple([self.load("ptr", self.offset(args, 8 * k), align=8) for k in range(operands)])
+        else:
+            self.pointers = tuple([Value("ptr", f"%p{k}") for k in range(operands)])
+            self._parameters = (*self.pointers, *self.numbers)
 
     def finish(self) -> tuple[str, frozenset[str]]:
         """Return from the function; its text and declarations."""
         self.emit("ret void")
-        head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, i64 %thread) #0 {{\nentry:\n"
+        head = f"define void @{self.name}({', '.join(map(str, self._parameters))}) #0 {{\nentry:\n"
         return head + "\n".join(self._lines) + "\n}\n", frozenset(self.declares)
 
     # ---- lines
@@ -112,6 +119,11 @@ class IRFunction:
         """The value that an external function gives."""
         self.declare(name, result, (a.type for a in args))
         return self.define(result, f"call {result} @{name}({', '.join(map(str, args))})")
+
+    def run(self, name: str, *args: Value) -> None:
+        """Call a function for what it does."""
+        self.declare(name, "void", (a.type for a in args))
+        self.emit(f"call void @{name}({', '.join(map(str, args))})")
 
     def pure_call(self, name: str, result: str, *args: Value) -> Value:
         """The value that an external function without effects gives."""

@@ -162,6 +162,8 @@ class Emitter:
             if not isinstance(x, Ramp):
                 raise foreign(axis)
             base, own_step = x
+            if not isinstance(factor, int):  # of an axis that no lane moves along
+                base, factor = self.f.mul(base, factor), 1
             step += own_step * factor
             if isinstance(base, int):
                 fixed += base * factor

@@ -36,9 +36,10 @@ from relaylab.codegen.loops.facts import (
 from relaylab.codegen.loops.folds import combine, fold, neutral
 from relaylab.codegen.loops.matrix_tiles import STATE_BYTES, fits_tiles, write_product
 from relaylab.codegen.loops.moving import MovingPointers
-from relaylab.codegen.loops.register_transpose import load_columns, store_interleaved
+from relaylab.codegen.loops.outlining import Arguments, Outline, Routine, known_routine, outline
+from relaylab.codegen.loops.register_transpose import load_columns, neighbours, rows_apart, store_interleaved
 from relaylab.codegen.loops.rows import write_rows
-from relaylab.loop.expr import INDEX, Guard, Load, Local, ScalarExpr, Tensor, post_order
+from relaylab.loop.expr import INDEX, Axis, Guard, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.matrix import matrix_product
 from relaylab.loop.program import (
     SIZES,
@@ -85,7 +86,8 @@ def lower_program(
     text, declares = f.finish()
     flops, traffic = cost or work(program, uses)
     items = program.items if isinstance(program.items, int) else 0
-    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, program)
+    routines = tuple(lowering.routines)
+    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, routines, program)
 
 
 @dataclass(slots=True)
@@ -96,6 +98,8 @@ class _Lowering:
     pointers: dict[Tensor, Value]
     tiles: bool
     uses: dict[Statement, StatementUses]
+    given: Arguments | None = None  # where these are not the program's loops but a function that they call
+    routines: dict[Routine, None] = field(default_factory=dict)  # that are called
     emitter: Emitter = field(init=False)
     lanes: LoopLanes = field(init=False)
     moving: MovingPointers = field(init=False)
@@ -104,13 +108,15 @@ class _Lowering:
 
     def __post_init__(self) -> None:
         self.items = self.program.items
-        guarded = any(self.uses[nest.loop].guards for nest in self.program.nests)
-        dummy = self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}") if guarded else None
         private = frozenset(self.program.registers)
-        every = [s for nest in self.program.nests for s in statements((nest.loop,))]
+        body = tuple(nest.loop for nest in self.program.nests) if self.given is None else self.given.outline.body
+        every = list(statements(body))
+        guarded = any(self.uses[s].guards for s in body)
+        dummy = self.f.define("ptr", f"alloca [{DUMMY_BYTES} x i8], align {ALIGN}") if guarded else None
         shared = read_after_written(every, self.uses) if private else frozenset[Tensor]()
         aligned = frozenset(t for role, t in self.program.buffers if role.startswith("weight"))
         aligned |= {part.buffer for part in self.program.prepared}
+        aligned = aligned if self.given is None else frozenset()
         products = self.target.byte_tiles and any(isinstance(s, For) and s.kind == "matrix" for s in every)
         self.state = self.f.define("ptr", f"alloca [{STATE_BYTES} x i8], align {STATE_BYTES}") if products else None
         vectors = [self.uses[s] for s in every if isinstance(s, For) and s.kind == "vectorized"]
@@ -119,7 +125,11 @@ class _Lowering:
             self.f, self.pointers, self.target, dummy, private, shared, aligned, varying, self.tiles, self._sizes()
         )
         self.lanes = LoopLanes(self.uses, private, self.target.vector_bytes)
-        self.moving = MovingPointers(self.emitter, self.lanes)
+        self.moving = MovingPointers(self.emitter, self.lanes, given=self.given)
+        if self.given is not None:
+            self.moving.begun = self.given.begun
+            known = self.given.streams(None, self.given.outline.places)
+            self.emitter.streams |= {at: (s, rest, self.moving.begun[s.spot]) for at, (s, rest) in known.items()}
 
     def _sizes(self) -> dict[int, Ramp]:
         """The sizes of the call, read before everything else."""
@@ -132,6 +142,10 @@ class _Lowering:
     def number(self, value: ScalarExpr | int) -> Index:
         """A number, or what an expression of sizes is in this call."""
         return value if isinstance(value, int) else self.emitter.value(value, VectorContext({}))
+
+    def _length(self, axis: Axis) -> Index:
+        """How many turns a loop has."""
+        return self.number(axis.length) if self.given is None else self.given.length(axis)
 
     # ---- loops
 
@@ -176,6 +190,8 @@ class _Lowering:
                     self._unrolled(statement, group)
                 case For(kind="matrix"):
                     self._matrix(statement, group)
+                case For(kind="outlined"):
+                    self._outlined(statement, group)
                 case For():
                     self._serial(statement, group)
                 case IfThenElse():
@@ -220,6 +236,31 @@ class _Lowering:
             return self._serial(loop, group)
         write_product(self.emitter, product, group[0], self.state)
 
+    def _outlined(self, loop: For, group: list[VectorContext]) -> None:
+        """A loop whose turns call a function, if its body can be one."""
+        alone = self.given is None and len(group) == 1 and group[0].width == 1
+        found = outline(loop, self.emitter.registers, self.pointers) if alone else None
+        if found is None:
+            return self._serial(loop, group)
+        routine = known_routine((found.key, self.target.key, self.tiles), lambda: self._routine(found))
+        self.routines[routine] = None
+        self.f.loop(0, loop.axis.extent, lambda i: self._call(routine, found, group[0].within(loop.axis, Ramp(i))))
+
+    def _call(self, routine: Routine, found: Outline, at: VectorContext) -> None:
+        """A call of a body's function."""
+        begin = lambda s, more: self.f.offset(self.moving.begin(s, at), more, item_bytes(s.buffer.dtype))
+        pointers = [begin(stream, more) for stream, more in found.spots.values()]
+        self.f.run(routine.name, *pointers, *map(self.f.value, found.numbers))
+
+    def _routine(self, found: Outline) -> Routine:
+        """The function of a body."""
+        f = IRFunction("routine", len(found.spots), len(found.numbers))
+        given = Arguments(found, f.pointers, f.numbers)
+        pointers = {stream.buffer: p for (stream, _), p in zip(found.spots.values(), f.pointers)}
+        inner = _Lowering(f, self.program, self.target, pointers, self.tiles, self.uses, given)
+        inner._body(found.body, [VectorContext({})])
+        return Routine.by_content(f.name, *f.finish())
+
     def _serial(self, loop: For, group: list[VectorContext]) -> None:
         """A loop that carries the accumulators of all contexts."""
         cells = self.emitter.cells
@@ -252,7 +293,7 @@ class _Lowering:
 
         start = [*(self._register(local, group[k]) for k, local in carried), *cells.take(kept)]
         start += [begins[stream] for stream in moving]
-        extent = self.number(loop.axis.length)
+        extent = self._length(loop.axis)
         results = self.f.loop(0, extent if stop is None else self.f.minimum(stop, extent), turn, start)
         cells.put(kept, results[len(carried) :], written)
         self.moving.left(loop, dict(zip(moving, results[len(results) - len(moving) :])))
@@ -264,7 +305,7 @@ class _Lowering:
         count, places = loop.axis.extent, []
         for at in group:
             turns = turns_of(loop, at)
-            first = self._neighbours(store.address, turns)
+            first = neighbours(self.emitter, store.address, turns)
             if at.width < 2 or first is None or first.step != count:
                 return False
             places.append((at, turns, first.base))
@@ -282,7 +323,7 @@ class _Lowering:
         if len(places) < len(group):
             return False
         found = [
-            {n: first for n in nodes if isinstance(n, Load) and (first := self._rows_apart(n, turns))}
+            {n: first for n in nodes if isinstance(n, Load) and (first := rows_apart(self.emitter, n, turns))}
             for _, _, turns in places
         ]
         if not all(found):
@@ -297,27 +338,6 @@ class _Lowering:
             for turn in turns:
                 self._body(loop.body, [turn])
         return True
-
-    def _rows_apart(self, load: Load, turns: Sequence[VectorContext]) -> Ramp | None:
-        """Where a load begins whose lanes are apart and whose turns are neighbours; None for any other."""
-        if len(turns) < 2:
-            return None
-        first = self._neighbours(load.indices[0], turns)
-        return first if first is not None and first.step not in (0, 1) else None
-
-    def _neighbours(self, address: ScalarExpr, turns: Sequence[VectorContext]) -> Ramp | None:
-        """The first turn's addresses, if lanes are evenly apart and each turn is one element after the one before."""
-        # Of a quotient or remainder any two turns may be neighbours, and the next two not. What this computes is
-        # symbolic, or found again later.
-        found = list[Ramp]()
-        for turn in turns:
-            here = self.emitter.lane(address, turn)
-            if not isinstance(here, Ramp) or found and here.step != found[0].step:
-                return None
-            if found and self.f.sub(here.base, found[-1].base) != 1:
-                return None
-            found.append(here)
-        return found[0]
 
     def _register(self, local: Local, at: VectorContext) -> Value:
         """An accumulator as one value: in all lanes where there are several."""

@@ -17,7 +17,8 @@ from relaylab.codegen.llvm.text import Index, Value
 from relaylab.codegen.loops.contexts import Ramp, VectorContext
 from relaylab.codegen.loops.emit import Emitter
 from relaylab.codegen.loops.facts import LoopLanes
-from relaylab.codegen.loops.streams import AxisSum, Place, Spot, Stream, moves, streams_of
+from relaylab.codegen.loops.outlining import Arguments
+from relaylab.codegen.loops.streams import AxisSum, Place, Spot, Step, Stream, moves, streams_of
 from relaylab.loop.program import Define, For, Prefetch, Statement, statements
 
 
@@ -28,7 +29,8 @@ class MovingPointers:
     emitter: Emitter
     lanes: LoopLanes
     begun: dict[Spot, Value] = field(default_factory=dict)  # where streams of loops inside begin in this turn
-    ended: dict[Spot, tuple[Value, int]] = field(default_factory=dict)  # where they ended, so many elements further
+    ended: dict[Spot, tuple[Value, Step]] = field(default_factory=dict)  # where they ended, so many elements further
+    given: Arguments | None = None  # of the function that these loops are in
     _own: dict[For, dict[Place, tuple[Stream, AxisSum]]] = field(default_factory=dict)
     _around: dict[For, dict[Spot, Stream]] = field(default_factory=dict)
 
@@ -37,7 +39,7 @@ class MovingPointers:
         if loop not in self._own:
             serves = self.lanes.in_registers(loop) or all(self._straight(s) for s in loop.body)
             found = streams_of(loop, self.emitter.registers, self._straight) if serves and loop.axis.extent > 1 else {}
-            self._own[loop] = found
+            self._own[loop] = found if self.given is None else self.given.streams(loop.axis, found)
         return self._own[loop]
 
     def around(self, loop: For) -> dict[Spot, Stream]:
@@ -64,7 +66,7 @@ class MovingPointers:
         found = []
         for stream, pointer in here.items():
             end, further = ends.get(stream, (pointer, 0))
-            step = stream.step * item_bytes(stream.buffer.dtype)
+            step = self.emitter.f.mul(stream.step, item_bytes(stream.buffer.dtype))
             found.append(end if further == stream.step else self.emitter.f.offset(pointer, step))
         return found
 
@@ -73,9 +75,9 @@ class MovingPointers:
         for spot in self.around(loop):
             self.begun.pop(spot, None)
             self.ended.pop(spot, None)
-        if loop.stop is loop.axis.size is None:
-            spots = ((s, end) for s, end in ends.items() if s.spot in self.begun)
-            self.ended.update((s.spot, (end, s.step * loop.axis.extent)) for s, end in spots)
+        if loop.stop is loop.axis.size is self.given is None:
+            spots = ((s, end, s.step) for s, end in ends.items() if s.spot in self.begun)
+            self.ended.update((s.spot, (end, n * loop.axis.extent)) for s, end, n in spots if isinstance(n, int))
 
     def _moved_by(self, loop: For) -> dict[Spot, Stream]:
         body = list(statements(loop.body))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from relaylab.codegen.kernels.kernel import item_bytes
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant, lanes, vector
-from relaylab.codegen.loops.contexts import VectorContext, first_lanes, to_storage
+from relaylab.codegen.loops.contexts import Ramp, VectorContext, first_lanes, to_storage
 from relaylab.codegen.loops.emit import Emitter
-from relaylab.loop.expr import Tensor
+from relaylab.loop.expr import Load, ScalarExpr, Tensor
 
 
 def transpose_squares(f: IRFunction, rows: Sequence[Value], size: int) -> list[Value]:
@@ -71,3 +71,26 @@ def store_interleaved(emitter: Emitter, tensor: Tensor, base: Index, rows: list[
         pointer = f.offset(emitter.pointers[tensor], f.mul(f.add(base, k * width), size))
         mask = at.mask.lanes
         f.store(x, pointer, size, mask and f.shuffle(mask, mask, [lane for lane, _ in source]))
+
+
+def rows_apart(emitter: Emitter, load: Load, turns: Sequence[VectorContext]) -> Ramp | None:
+    """Where a load begins whose lanes are apart and whose turns are neighbours; None for any other."""
+    if len(turns) < 2:
+        return None
+    first = neighbours(emitter, load.indices[0], turns)
+    return first if first is not None and first.step not in (0, 1) else None
+
+
+def neighbours(emitter: Emitter, address: ScalarExpr, turns: Sequence[VectorContext]) -> Ramp | None:
+    """The first turn's addresses, if lanes are evenly apart and each turn is one element after the one before."""
+    # Of a quotient or remainder any two turns may be neighbours, and the next two not. What this computes is symbolic,
+    # or found again later.
+    found = list[Ramp]()
+    for turn in turns:
+        here = emitter.lane(address, turn)
+        if not isinstance(here, Ramp) or found and here.step != found[0].step:
+            return None
+        if found and emitter.f.sub(here.base, found[-1].base) != 1:
+            return None
+        found.append(here)
+    return found[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from relaylab.codegen.llvm.text import Value
@@ -29,10 +29,14 @@ class MovingSum:
     terms: dict[Value, int]
     places: list[int]
     lane: int
+    apart: Value | None = None  # of rows whose distance is an argument: how far, and which row a turn is
+    rows: list[int] = field(default_factory=list)
 
     def at(self, turn: int, first: int) -> Ramp:
         """The lanes from `first` on, in a turn of the loops."""
         here = self.places[turn] + first * self.lane
+        if self.apart is not None and self.rows[turn]:
+            return Ramp(affine(self.terms | {self.apart: self.rows[turn]}, here), self.lane)
         return Ramp(affine(self.terms, here), self.lane) if self.terms else _ramp(here, self.lane)
 
 
@@ -121,11 +125,18 @@ def _moving(emitter: Emitter, found: AxisSum, axes: Sequence[Axis], at: VectorCo
     outside = emitter.total((tuple((a, f) for a, f in found[0] if a not in inside), found[1]), at)
     *around, lane = axes
     terms, start = parts(outside.base)
-    places = [start]
+    places, rows, apart = [start], [0], None
     for axis in around:
-        step = inside.get(axis, 0)
-        places = [place + k * step for place in places for k in range(axis.extent)]
-    return MovingSum(terms, places, inside.get(lane, 0))
+        step, extent = inside.get(axis, 0), range(axis.extent)
+        if isinstance(step, Value):
+            step, apart = 0, step
+            rows = [k for _ in rows for k in extent]
+        else:
+            rows = [row for row in rows for _ in extent]
+        places = [place + k * step for place in places for k in extent]
+    lane_step = inside.get(lane, 0)
+    assert isinstance(lane_step, int), "lanes are as far apart as the code says"
+    return MovingSum(terms, places, lane_step, apart, rows)
 
 
 def _value(emitter: Emitter, plan: Plan, turn: int, first: int, at: VectorContext) -> LaneValue:

@@ -10,11 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from relaylab.codegen.llvm.text import Value
 from relaylab.loop.expr import INDEX, Apply, Axis, Const, Load, Local, ScalarExpr, Tensor, post_order
 from relaylab.loop.program import TURN_BY_TURN, Define, For, IfThenElse, Prefetch, Statement, Store, statements, values
 
 Terms = dict[ScalarExpr, int]
-AxisSum = tuple[tuple[tuple[Axis | Local, int], ...], int]
+Step = int | Value
+"""How far a turn of a loop moves an address; a value where it is the argument of a function."""
+AxisSum = tuple[tuple[tuple[Axis | Local, Step], ...], int]
 """A sum of axes and registers times steps, and a number."""
 Place = tuple[Tensor, ScalarExpr]
 """A buffer and an address in it: several buffers may be read at one."""
@@ -28,7 +31,7 @@ class Stream:
 
     buffer: Tensor
     start: tuple[tuple[ScalarExpr, int], ...]
-    step: int
+    step: Step
 
     @property
     def spot(self) -> Spot:
@@ -38,7 +41,7 @@ class Stream:
     @property
     def divisor(self) -> int:
         """What divides all places where the stream may be."""
-        return math.gcd(self.step, *(factor for _, factor in self.start))
+        return math.gcd(self.step if isinstance(self.step, int) else 1, *(factor for _, factor in self.start))
 
 
 def streams_of(

@@ -12,12 +12,12 @@ import json
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import astuple, fields
 from functools import lru_cache
 from pathlib import Path
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, Routine
 from relaylab.codegen.llvm.cache import ObjectCache, digest
 from relaylab.codegen.network.digests import function_digest
 from relaylab.ir import Function
@@ -72,12 +72,15 @@ def code_version() -> str:
 
 def _encode(made: KernelSequence) -> bytes:
     kept = [f.name for f in fields(Kernel) if f.name != "program"]
-    kernels = [{k: getattr(kernel, k) for k in kept} | {"declares": sorted(kernel.declares)} for kernel in made.kernels]
-    return zlib.compress(json.dumps({"kernels": kernels, "workspaces": made.workspaces}).encode(), FAST)
+    kernels = [{k: getattr(kernel, k) for k in kept} for kernel in made.kernels]
+    plain = lambda x: sorted(x) if isinstance(x, frozenset) else astuple(x)
+    said = json.dumps({"kernels": kernels, "workspaces": made.workspaces}, default=plain)
+    return zlib.compress(said.encode(), FAST)
 
 
 def _decode(data: bytes) -> KernelSequence:
     stored = json.loads(zlib.decompress(data))
-    restored = {"operands": tuple, "declares": frozenset}  # JSON has lists only
+    routines = lambda rows: tuple(Routine(name, text, frozenset(declares)) for name, text, declares in rows)
+    restored = {"operands": tuple, "declares": frozenset, "routines": routines}  # JSON has lists only
     kernels = tuple(Kernel(**k | {name: make(k[name]) for name, make in restored.items()}) for k in stored["kernels"])
     return KernelSequence(kernels, tuple((role, size) for role, size in stored["workspaces"]))

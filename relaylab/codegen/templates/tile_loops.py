@@ -237,9 +237,10 @@ class TileLoops(TileCells):
             store = self._over_cells(site, lambda *at: (sums, self._held(site, *at), added(*at)))
             return (zero, *self._run(site, acc, outer, (start, count), by), store)
 
-        body = around(partial(part * length, length), (part,), "serial")
+        # The same code serves all products with such tiles, however far their rows are apart.
+        body: Body = (For(part, "outlined", partial(part * length, length)),) if part.extent else ()
         if rest := last % length:
-            body = (*body, *partial(last - rest, rest))
+            body = (*body, For(self.parts.axis("rest", 1), "outlined", partial(last - rest, rest)))
         return self._over_taps(site, outer, body)
 
     def _run(self, site: TileSite, acc: Tensor, outer: Sequence[Axis], turns: tuple[Place, int], by: int) -> Body:
