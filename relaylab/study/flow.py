@@ -20,7 +20,7 @@ def control_flow(lib: Compiled | CompiledParts, kernel: str | None = None, **opt
     views = [
         view_of(flow, linked.title, flow.name)
         for linked in looked_at(lib).linked(kernel or "")
-        for flow in flows(linked.kernel.text)
+        for flow in flows(linked.kernel.listing)
     ]
     if len(views) == 1:
         return show(views[0], **options)

@@ -117,7 +117,7 @@ class Kernels:
         code = [
             [(text, number.get(part, -1)) for text, part in lines]
             for linked, number in zip(kernels, numbers)
-            for lines in (linked.llvm, [(f"{linked.kernel.name}:", -1), *linked.asm])
+            for lines in (linked.llvm, linked.assembly)
         ]
         llvm, asm = sum(code[::2], [])[:LONGEST], sum(code[1::2], [])[:LONGEST]
         return Listing(

@@ -35,14 +35,29 @@ class SourceMap:
 
     @cached_property
     def llvm(self) -> list[tuple[str, int]]:
-        """The lines of the function's LLVM IR with the part of each, -1 for lines that are no instructions."""
-        return list(lines_with_parts(self.kernel.text.rstrip("\n")))
+        """The lines of the LLVM IR of its functions with the part of each, -1 for lines that are no instructions."""
+        return list(lines_with_parts(self.kernel.listing.rstrip("\n")))
 
     @cached_property
     def asm(self) -> list[tuple[str, int]]:
         """The instructions of the code that runs, with the part of each, -1 where LLVM gives no place."""
+        return [(line, part) for _, line, part in self._functions]
+
+    @cached_property
+    def _functions(self) -> list[tuple[str, str, int]]:
         text = with_debug_lines(module_text([self.kernel], attributes=self.target.attributes))
-        return [(line, part) for _, line, part in assembly_parts(emit_assembly(text, self.target))]
+        return assembly_parts(emit_assembly(text, self.target))
+
+    @property
+    def assembly(self) -> list[tuple[str, int]]:
+        """The instructions of `asm` below the name of the function they are in: the kernel, or one that it calls."""
+        found, named = list[tuple[str, int]](), ""
+        for function, line, part in self._functions:
+            if function != named:
+                found.append((f"{function}:", -1))
+                named = function
+            found.append((line, part))
+        return found
 
     def counts(self) -> Counter[str]:
         """Instructions of the assembly by what they belong to."""
@@ -54,10 +69,10 @@ class SourceMap:
 
     def annotated(self) -> str:
         """The assembly, each instruction with what it belongs to."""
-        lines = [(line.replace("\t", " "), self.title(part)) for line, part in self.asm]
+        lines = [(line.replace("\t", " "), self.title(part)) for line, part in self.assembly]
         width = min(60, max((len(line) for line, _ in lines), default=0))
-        body = (f"  {line:<{width}}  # {title}" for line, title in lines)
-        return "\n".join([f"{self.kernel.name}:", *body, ""])
+        body = (line if line.endswith(":") else f"  {line:<{width}}  # {title}" for line, title in lines)
+        return "\n".join([*body, ""])
 
 
 def title_of(node: Expr | None) -> str:

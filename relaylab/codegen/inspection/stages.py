@@ -67,7 +67,7 @@ class Stages:
             "why": lambda kernel, job: why(kernel, job, self.views, self.target),
             "llvm": lambda kernel, job: self._llvm(kernel),
             "llvm-optimized": lambda kernel, job: optimized(self._llvm(kernel), self.target),
-            "flow": lambda kernel, job: "".join(map(outline, flows(kernel.text))),
+            "flow": lambda kernel, job: "".join(map(outline, flows(kernel.listing))),
         }
 
     def _loops(self, kernel: Kernel, job: Job) -> str:

@@ -98,7 +98,7 @@ class Routine:
 class Kernel:
     """One native function over work items, as text, and what must be known to call, judge and show it.
 
-    `program` are its loops; the cache keeps LLVM's text only, from which they can be made again.
+    It calls the `routines`, which other kernels call too. `program` are its loops; the cache keeps LLVM's text only, from which they can be made again.
     """
 
     name: str
@@ -111,6 +111,11 @@ class Kernel:
     bytes: int = 0
     routines: tuple[Routine, ...] = ()
     program: LoopProgram | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def listing(self) -> str:
+        """The function and those that it calls."""
+        return "".join([self.text, *(routine.text for routine in self.routines)])
 
     @property
     def open_items(self) -> ScalarExpr | None:

@@ -245,6 +245,7 @@ class _Lowering:
         routine = known_routine((found.key, self.target.key, self.tiles), lambda: self._routine(found))
         self.routines[routine] = None
         self.f.loop(0, loop.axis.extent, lambda i: self._call(routine, found, group[0].within(loop.axis, Ramp(i))))
+        self.emitter.cells.put((), (), self.uses[loop].stores)  # what it had in registers is gone
 
     def _call(self, routine: Routine, found: Outline, at: VectorContext) -> None:
         """A call of a body's function."""
