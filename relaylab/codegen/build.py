@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -121,10 +122,11 @@ def compiled_plan(
     """
     target, cache = planner.target, planner.memo.cache
     started: dict[str, Future[bytes]] = {}
+    written = itertools.count(1)
     with hand_over_soon(), Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
-            part("loops", len(started) + 1, len(planner.layouts.jobs))
+            part("loops", next(written), len(planner.layouts.jobs))
             for text in module_texts(kernel, target.attributes):
                 started.setdefault(text, compilation.add(text))
 
