@@ -107,7 +107,7 @@ class Attrs(Node):
     A plain assignment in the body of a subclass gives an inherited attribute another default.
     """
 
-    __slots__ = ("__dict__",)
+    __slots__ = ("__dict__", "_label")
     fields: ClassVar[dict[str, Field]] = {}
     attrs_key: ClassVar[str] = ""
 
@@ -312,7 +312,7 @@ def value_label(value: object) -> str:
         case tuple() | list():
             return f"({','.join(map(value_label, cast(Sequence[object], value)))})"
         case Attrs():
-            return f"{value.type_key}{value_label(dict(value.items()))}"
+            return f"{value.type_key}{fields_label(value)}"
         case Mapping():
             items = cast(Mapping[str, object], value)
             return ",".join(f"{k}={value_label(items[k])}" for k in sorted(items))
@@ -321,3 +321,14 @@ def value_label(value: object) -> str:
             return f"{array.dtype}{array.shape}"
         case _:
             return type(value).__name__
+
+
+def fields_label(attrs: Attrs | DictAttrs | None) -> str:
+    """A text that is the same for equal values under equal names, whatever kind of record holds them."""
+    if isinstance(attrs, Attrs):
+        try:
+            return attrs._label
+        except AttributeError:  # found once: kernels share their records, and are hashed again and again
+            set_field(attrs, "_label", value_label(dict(attrs.items())))
+            return attrs._label
+    return value_label(attrs or {})

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from relaylab.ir import types as ty
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
-from relaylab.ir.attrs import Attrs, DictAttrs, same_value, value_label
+from relaylab.ir.attrs import Attrs, DictAttrs, fields_label, same_value, value_label
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
@@ -257,9 +257,12 @@ def _with_sizes(value: object, sizes: Mapping[SizeVar, ty.Dim]) -> object:
     return with_sizes(value, sizes) if isinstance(value, SymbolicDim) else value
 
 
+_UNCOUNTED = (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)
+
+
 def _is_graph_node(x: object) -> bool:
     """Whether sharing of the node counts."""
-    return not isinstance(x, (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)) and not (
+    return not isinstance(x, _UNCOUNTED) and not (
         isinstance(x, Tuple) and not x.fields
     )
 
@@ -346,17 +349,19 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     if not isinstance(node, Expr):
         return _digest("value", value_label(node))
     order = post_order(node)
-    number: dict[object, int] = {}
-    for n in order:
-        if isinstance(n, Var) or _is_graph_node(n):
-            number.setdefault(n, len(number))
     free = set[Expr]() if map_free_vars else {*unbound(order)}
-    value: dict[Expr, int] = {}
+    place: dict[Expr, int] = {}
+    rows: list[_Row] = []
     for n in order:
-        value[n] = _digest(
-            id(n) if n in free else _label(n, number), *(value[c] for c in children(n)), *_sharing(n, number)
-        )
-    return value[node]
+        rows.append((type(n), id(n) if n in free else _content(n), tuple([place[c] for c in children(n)])))
+        place[n] = len(place)
+    return (_digest_of_rows if len(rows) <= _KERNEL else _digest_of_rows.__wrapped__)(tuple(rows))
+
+
+_Row = tuple[type, Any, tuple[int, ...]]
+"""A node: its kind, what it holds beside its parts, and where they stand in the order. A free variable is a number."""
+_KERNEL = 100
+"""Nodes of a kernel, of which a network has many of equal text: what is larger is hashed without remembering it."""
 
 
 V = TypeVar("V")
@@ -382,20 +387,13 @@ class StructuralTable(Generic[V]):
         return value
 
 
-def _sharing(n: Expr, number: dict[object, int]) -> list[int]:
-    """The visit numbers of the parts whose sharing counts."""
-    return [number[c] for c in children(n) if _is_graph_node(c)]
-
-
-def _label(n: Expr, number: dict[object, int]) -> str:
-    """What a node holds beside its parts, alike for equal nodes."""
+def _content(n: Expr) -> object:
+    """What a node holds beside its parts, equal for equal nodes."""
     match n:
         case Var():
-            return f"Var{number[n]}:{_type_label(n.type_annotation)}"
-        case GlobalVar():
-            return f"@{n.name_hint}"
-        case Op():
-            return n.name
+            return n.type_annotation
+        case GlobalVar() | Op():
+            return n.name_hint if isinstance(n, GlobalVar) else n.name
         case Constant():
             from hashlib import sha256
 
@@ -403,13 +401,42 @@ def _label(n: Expr, number: dict[object, int]) -> str:
         case Constructor():
             return f"{n.name_hint}/{len(n.inputs)}"
         case TupleGetItem():
-            return f".{n.index}"
+            return n.index
         case Call():
-            return f"Call {value_label(dict(n.attrs.items()) if n.attrs else {})}"
+            return fields_label(n.attrs)
         case Function():
-            return f"Function {_type_label(n.ret_type)} {value_label(n.attrs or {})}"
+            return n.ret_type, fields_label(n.attrs)
         case _:
-            return type(n).__name__
+            return None
+
+
+@lru_cache(4096)  # kernels are much alike
+def _digest_of_rows(rows: tuple[_Row, ...]) -> int:
+    value: list[int] = []
+    numbers: list[list[int]] = []  # the visit number of a node whose sharing counts, as what uses it writes it
+    count = 0
+    for kind, content, parts in rows:
+        label = _label(kind, content, count)
+        value.append(_digest(label, *[value[p] for p in parts], *[n for p in parts for n in numbers[p]]))
+        counts = kind not in _UNCOUNTED and not (kind is Tuple and not parts)
+        numbers.append([count] if counts else [])
+        count += counts or kind is Var
+    return value[-1]
+
+
+def _label(kind: type, content: Any, number: int) -> str | int:
+    """The text for what a node holds beside its parts."""
+    if kind is Var:
+        return content if isinstance(content, int) else f"Var{number}:{_type_label(content)}"
+    if kind is GlobalVar:
+        return f"@{content}"
+    if kind is TupleGetItem:
+        return f".{content}"
+    if kind is Call:
+        return f"Call {content}"
+    if kind is Function:
+        return f"Function {_type_label(content[0])} {content[1]}"
+    return kind.__name__ if content is None else content
 
 
 def _type_label(t: ty.Type | None) -> str:
