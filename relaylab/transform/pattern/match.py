@@ -23,7 +23,7 @@ from relaylab.transform.pattern import nodes as pn
 from relaylab.transform.pattern import told
 from relaylab.transform.pattern.facts import InferredTypes, Uses
 from relaylab.transform.pattern.nodes import DFPattern
-from relaylab.transform.pattern.possible import COMMUTATIVE, attr_of, has_attrs, may_fit, reassociates, same_attr
+from relaylab.transform.pattern.possible import COMMUTATIVE, attr_of, has_attrs, may_fit, reassociated, same_attr
 from relaylab.transform.pattern.told import brief
 
 Refined = pn.TypePattern | pn.DataTypePattern | pn.ShapePattern | pn.AttrPattern
@@ -281,7 +281,7 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
 def _reassociated(p: pn.CallPattern, e: Call) -> Iterator[pn.CallPattern]:
     """(a * b) / c also fits a * (b / c), and the other way round."""
     name = op_name(e)
-    if p.args is None or not reassociates(p.op_name, name):
+    if p.args is None or name == "" or reassociated(p) != name:
         return
     for inner in p.args[:1] if p.op_name == "divide" else p.args:
         if not isinstance(inner, pn.CallPattern) or inner.op_name != name or inner.args is None:
@@ -322,7 +322,7 @@ _CONDITIONS: dict[type, tuple[_Test, Callable[[Matcher, Any, Expr], str]]] = {
     ),
     pn.DataTypePattern: (_has_dtype, lambda self, p, e: told.other_dtype(p.dtype, e, _tensor(self, e))),
     pn.ShapePattern: (_has_shape, lambda self, p, e: told.other_shape(p.shape, e, _tensor(self, e))),
-    pn.AttrPattern: (lambda self, p, e: has_attrs(p, e), _other_attrs),
+    pn.AttrPattern: (lambda self, p, e: has_attrs(p.attrs, e), _other_attrs),
 }
 
 _MATCHERS: dict[type, Callable[[Matcher, Any, Expr], Iterator[None]]] = {

@@ -33,7 +33,7 @@ from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.callback import LIMIT, endless
 from relaylab.transform.pattern.match import Match, Matcher, pattern_nodes
 from relaylab.transform.pattern.nodes import DFPattern
-from relaylab.transform.pattern.possible import root_ops
+from relaylab.transform.pattern.possible import Test, root_ops, test_of
 from relaylab.transform.pattern.tried import tried
 
 
@@ -53,6 +53,11 @@ class Rule:
     def heads(self) -> frozenset[str] | None:
         """The operators at which the rule can fire; None: anywhere."""
         return root_ops(self.pattern)
+
+    @cached_property
+    def test(self) -> Test | None:
+        """What says of a node that the pattern may fit it, without a search; None: of any."""
+        return test_of(self.pattern)
 
     @cached_property
     def _wants(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -210,6 +215,8 @@ class Engine:
     def _try(self, node: Expr) -> Expr | None:
         head = node.op.name if isinstance(node, Call) and isinstance(node.op, Op) else None
         for r in self.table.get(head, self.table[None]):
+            if r.test is not None and not r.test(node):
+                continue
             start = time.perf_counter()
             found = Matcher(node, self.types).first(r.pattern, node)
             after = r.apply(found, self.types) if found is not None and not self.shared(found) else None
