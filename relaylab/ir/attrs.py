@@ -205,7 +205,7 @@ class Attrs(Node):
         )
 
     def __hash__(self) -> int:
-        return hash(value_label(self))
+        return hash(fields_label(self))
 
     def __repr__(self) -> str:
         return f"{self.type_key}({', '.join(f'{k}={v!r}' for k, v in self.items())})"

@@ -262,9 +262,7 @@ _UNCOUNTED = (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)
 
 def _is_graph_node(x: object) -> bool:
     """Whether sharing of the node counts."""
-    return not isinstance(x, _UNCOUNTED) and not (
-        isinstance(x, Tuple) and not x.fields
-    )
+    return not isinstance(x, _UNCOUNTED) and not (isinstance(x, Tuple) and not x.fields)
 
 
 def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:

@@ -15,6 +15,10 @@ from relaylab.ir.expr import Expr, Function, If, Let, Var
 from relaylab.ir.visit import children, post_order
 
 
+OPENERS = (Function, Let, If, Match)
+"""The kinds of nodes that open scopes."""
+
+
 class Scope:
     """One scope; `owner` is the node that opens it (None for the outermost), `slot` says which of its parts."""
 
@@ -92,9 +96,13 @@ def scopes(expr: Expr, order: Sequence[Expr] | None = None) -> dict[Expr, Scope]
 
 def lifted(expr: Expr) -> list[Expr]:
     """The nodes that are computed in an outer scope than that of (some) use: what basic-block normal form must bind."""
-    found = scopes(expr)
+    order = post_order(expr)
+    inside = order[:-1] if isinstance(expr, Function) else order
+    if not any(isinstance(n, OPENERS) for n in inside):
+        return []
+    found = scopes(expr, order)
     out: dict[Expr, None] = {}
-    for node in post_order(expr):
+    for node in order:
         for child, scope in uses(node, found[node]):
             if children(child) and not isinstance(child, Var) and _outside(found[child], scope):
                 out[child] = None

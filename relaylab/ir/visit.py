@@ -8,7 +8,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, cast
 from typing import TypeVar as _T
@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
 from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
 from relaylab.support.errors import RelayValueError
 
@@ -149,6 +150,19 @@ def post_order(expr: Expr) -> list[Expr]:
     return list(walk((expr,)))
 
 
+def operators_in(expr: Expr) -> frozenset[str]:
+    """The names of the operators that an expression is made of: what is not among them no pass need look for."""
+    if type(expr) is not Function:
+        return frozenset(n.name for n in walk((expr,)) if type(n) is Op)
+    known = _operators.get(expr)
+    if known is None:
+        known = _operators[expr] = frozenset(n.name for n in _order_within(expr) if type(n) is Op)
+    return known
+
+
+_operators: WeakKeyDictionary[Function, frozenset[str]] = WeakKeyDictionary()
+
+
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
     """Call `fvisit` on every node once, sub-expressions first."""
     for node in walk((expr,)):
@@ -169,13 +183,17 @@ def rewrite(
     *,
     keep: Callable[[Expr], bool] | None = None,
     memo: dict[Expr, Expr] | None = None,
+    only: Collection[str] | None = None,
 ) -> Expr:
     """`expr` rewritten from the leaves up; sharing is preserved, and what does not change stays the same object.
 
     `post(new, old)` gets each node with its sub-expressions rewritten already and returns what
     stands in its place. Nodes for which `keep` holds are left alone, with all below them.
     `memo` maps old nodes to new ones; entries present at the start are taken as they are.
+    `only` are operators without any of which `post` changes nothing: where there is none, nothing is visited.
     """
+    if only is not None and operators_in(expr).isdisjoint(only):
+        return expr
     done = {} if memo is None else memo
     trail = current_trail()
 

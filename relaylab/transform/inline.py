@@ -28,7 +28,9 @@ class _Inliner:
         calls = {gv: [c for c in global_vars(f) if c in self.functions] for gv, f in self.functions.items()}
         for group in strong_components(calls):
             for gv in group:
-                func = self.functions[gv] = rewrite_function(self.functions[gv], self._at)
+                func = self.functions[gv]
+                if self.ready:
+                    func = self.functions[gv] = rewrite_function(func, self._at)
                 recursive = len(group) > 1 or gv in calls[gv]
                 if func.attr("Inline", 0) and not recursive and not any(c in self.functions for c in global_vars(func)):
                     self.ready.add(gv)

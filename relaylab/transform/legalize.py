@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, cast, overload
 
-from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, facets, rewrite
+from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, facets, post_order, rewrite
 from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -38,18 +38,22 @@ def register_legalize(
     return register(replacement) if replacement is not None else register
 
 
-def _replaced(new: Expr, old: Expr, attr: str) -> Expr:
-    if not isinstance(old, Call) or not isinstance(old.op, Op) or not isinstance(new, Call):
+def _answers(op: Op, attr: str) -> bool:
+    """Whether something is registered with an operator under `attr`, or its class has the method in its place."""
+    return op.has_attr(attr) or hasattr(op.definition, FACETS.get(attr, ""))
+
+
+def _replaced(new: Expr, old: Call, attr: str) -> Expr:
+    if not isinstance(new, Call):
         return new
     types = [type_of(arg) for arg in old.args] + [type_of(old)]
-    function = old.op.get_attr(attr)
+    op = cast(Op, old.op)
+    function = op.get_attr(attr)
     if function is not None:
         after = cast("Callable[..., Expr | None]", function)(facets(new), list(new.args), types)
-    elif hasattr(old.op.definition, FACETS.get(attr, "")):
-        after = getattr(facets(new), FACETS[attr])(list(new.args), types)
     else:
-        return new
-    return new if after is None else _checked(after, old.op.name)
+        after = getattr(facets(new), FACETS[attr])(list(new.args), types)
+    return new if after is None else _checked(after, op.name)
 
 
 def _checked(after: Expr, name: str) -> Expr:
@@ -70,7 +74,13 @@ class Legalize(FunctionPass):
     )
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, lambda new, old: _replaced(new, old, self.legalize_map_attr_name))
+        attr = self.legalize_map_attr_name
+        asked = {n for n in post_order(func) if isinstance(n, Op) and _answers(n, attr)}
+
+        def at(new: Expr, old: Expr) -> Expr:
+            return _replaced(new, old, attr) if isinstance(old, Call) and old.op in asked else new
+
+        return rewrite(func, at) if asked else func
 
 
 def register_qnn_legalize(qnn_op_name: str, legal_op: Replacement | None = None, level: int = 10) -> object:

@@ -6,7 +6,7 @@ be evaluated once for both (`ref(x)` would make them one cell).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from relaylab.ir.base import Expr, placed
@@ -27,9 +27,10 @@ def rewrite_function(
     post: Callable[[Expr, Expr], Expr],
     keep: Callable[[Expr], bool] | None = None,
     memo: dict[Expr, Expr] | None = None,
+    only: Collection[str] | None = None,
 ) -> Function:
     """`rewrite` for a function that stays one; `RelayTypeError` if it does not."""
-    return as_function(rewrite(func, post, keep=keep, memo=memo))
+    return as_function(rewrite(func, post, keep=keep, memo=memo, only=only))
 
 
 def as_function(expr: Expr) -> Function:

@@ -13,7 +13,7 @@ from typing import Annotated, cast
 
 import numpy as np
 
-from relaylab.ir import Call, Expr, Function, IRModule, TensorType, facets, is_call_to, rewrite, users
+from relaylab.ir import Call, Expr, Function, IRModule, TensorType, facets, is_call_to, operators_in, rewrite, users
 from relaylab.transform.engine.build import call, reshaped, scalar, scalar_value
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -234,6 +234,8 @@ class FuseAttention(FunctionPass):
     min_queries: Annotated[int, "How many queries there must be: the lanes of vectors."] = 64
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
+        if operators_in(func).isdisjoint(SOFTMAX):
+            return func
         done: dict[Expr, Expr] = {}
         used = users(func)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
-from relaylab.ir.op import op_name
+from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import IntImm, TensorType
+from relaylab.ir.visit import post_order
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -25,6 +26,7 @@ from relaylab.transform.layouts.registered import asked
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
 LANES = 16  # channels that are worth a transform
 LONG = 48  # a row of windows side by side whose ends, which reach over an edge, cost less than transforms
+ASKED = "FTVMAlterOpLayout"
 CPU_LAYOUTS = {
     "nn.conv2d": ["NHWC", "default"],
     "nn.conv2d_transpose": ["NHWC", "default"],
@@ -66,4 +68,6 @@ class AlterOpLayout(FunctionPass):
     """
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite_layouts(func, _choose, lambda call: asked(call, "FTVMAlterOpLayout", type_of(call)))
+        if not any(isinstance(n, Op) and (n.name in CPU_LAYOUTS or n.has_attr(ASKED)) for n in post_order(func)):
+            return func
+        return rewrite_layouts(func, _choose, lambda call: asked(call, ASKED, type_of(call)))

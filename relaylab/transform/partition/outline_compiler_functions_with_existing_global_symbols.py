@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeGuard
 
-from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, Let
+from relaylab.ir import Call, Expr, Function, GlobalVar, IRModule, Let, walk
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.let_rewrite import rewrite_lets
@@ -38,7 +38,8 @@ class OutlineCompilerFunctionsWithExistingGlobalSymbols(ModulePass):
             return value if self._moves(value) else None
 
         functions = {
-            gv: as_function(rewrite_lets(f, at, bind)) if is_optimizable(f) else f for gv, f in mod.functions.items()
+            gv: as_function(rewrite_lets(f, at, bind)) if is_optimizable(f) and any(map(self._moves, walk((f,)))) else f
+            for gv, f in mod.functions.items()
         }
         return mod.with_functions({**functions, **made})
 

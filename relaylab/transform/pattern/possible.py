@@ -30,7 +30,8 @@ def reassociated(p: pn.CallPattern) -> str:
     """
     other = _REASSOCIATED.get(p.op_name, "")
     inner = (p.args or ())[: 1 if p.op_name == "divide" else 2] if other else ()
-    return other if any(isinstance(i, pn.CallPattern) and i.op_name == other and i.args is not None for i in inner) else ""
+    holds = any(isinstance(i, pn.CallPattern) and i.op_name == other and i.args is not None for i in inner)
+    return other if holds else ""
 
 
 def attr_of(e: Expr, name: str) -> object:

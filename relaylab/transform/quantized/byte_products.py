@@ -228,4 +228,4 @@ class ByteProducts(FunctionPass):
     """Lets convolutions and dense layers of int32 read the bytes that their data and constant weights were made of."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _bytes)
+        return rewrite(func, _bytes, only=("cast",))

@@ -88,4 +88,4 @@ class IntegerProducts(FunctionPass):
     """Moves `qnn.dequantize` behind convolutions and dense layers of quantized data and constant weights."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _integers)
+        return rewrite(func, _integers, only=("qnn.dequantize",))

@@ -52,4 +52,4 @@ class CanonicalizeCast(FunctionPass):
     """Repeats widening casts for each elementwise user, so that fusion can take them in."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _Repeat())
+        return rewrite(func, _Repeat(), only=("cast",))

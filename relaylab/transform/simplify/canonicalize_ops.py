@@ -66,4 +66,4 @@ class CanonicalizeOps(FunctionPass):
     """Writes `nn.bias_add` as an addition, and a product of a transposed right side as one that takes it as it is."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _canonical)
+        return rewrite(func, _canonical, only=("nn.bias_add", "transpose"))

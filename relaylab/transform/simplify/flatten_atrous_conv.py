@@ -92,4 +92,4 @@ class FlattenAtrousConv(FunctionPass):
     """Writes space-to-batch, convolution, batch-to-space (NHWC) as one convolution with dilation."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _flatten)
+        return rewrite(func, _flatten, only=(_TO_SPACE,))
