@@ -14,7 +14,6 @@ from relaylab.ir.adt import Match, pattern_vars
 from relaylab.ir.expr import Expr, Function, If, Let, Var
 from relaylab.ir.visit import children, post_order
 
-
 OPENERS = (Function, Let, If, Match)
 """The kinds of nodes that open scopes."""
 

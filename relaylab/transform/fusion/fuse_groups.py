@@ -89,8 +89,11 @@ class Partitioner:
     def run(self) -> None:
         """All three phases."""
         # a phase is finished first: heavy operators get their tails before injective ones take them
+        # who asks is told of all; else those are left out to which no phase does anything
+        asks = self.notes is not None
+        nodes = self.nodes if asks else [n for n in self.nodes if n.parent is not None and n.pattern != OPAQUE]
         for phase in range(3):
-            for node in self.nodes:
+            for node in nodes:
                 self._consider(node, phase)
 
     def _consider(self, node: FusionNode, phase: int) -> None:
@@ -171,6 +174,8 @@ class Partitioner:
         """The node and all on the ways from it to `sink`, without `sink`; None as soon as one breaks a condition."""
         if condition is not None and not condition(self._kind(sink), True):
             return None
+        if all(user is sink for user, _ in node.outputs):
+            return [node]
         met = {node: None}
         stack = [node]
         while stack:
