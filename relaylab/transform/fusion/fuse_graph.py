@@ -84,8 +84,9 @@ def build(func: Function) -> list[FusionNode]:
 
 def _link(func: Function) -> list[FusionNode]:
     known = {e: FusionNode(e) for e in walk((func,), visible) if type(e) is not Op}
+    patterns: dict[Op, OpPattern | None] = {}  # asked of each operator once
     for index, (expr, node) in enumerate(known.items()):
-        node.index, node.pattern = index, _pattern(expr)
+        node.index, node.pattern = index, _pattern(expr, patterns)
         for part, edge in _reads(expr, node.pattern):
             read = known.get(part)
             if read is None:  # an operator that is passed on
@@ -107,19 +108,27 @@ def visible(expr: Expr) -> tuple[Expr, ...]:
     return () if type(expr) is Function and is_closed(expr) else children(expr)
 
 
-def _pattern(expr: Expr) -> OpPattern:
+def _pattern(expr: Expr, patterns: dict[Op, OpPattern | None]) -> OpPattern:
+    """How a value is treated; `patterns` keeps what is the same for all calls of an operator."""
     match expr:
         case Constant():
             return ELEMWISE if expr.type.shape == () and expr.type.dtype in _SIMPLE else OPAQUE
         case Call(op=Op() as op):
-            found = type_of(expr) if getattr(op.definition, "data_dependent", False) else None
-            return OPAQUE if found is not None and is_dynamic(found) else OpPattern(op.pattern)
+            if op not in patterns:
+                patterns[op] = None if getattr(op.definition, "data_dependent", False) else OpPattern(op.pattern)
+            return _by_data(expr, op) if (known := patterns[op]) is None else known
         case Tuple():
             return TUPLE
         case TupleGetItem():
             return INJECTIVE if _of_tensors(expr) else OPAQUE
         case _:
             return OPAQUE
+
+
+def _by_data(call: Call, op: Op) -> OpPattern:
+    """How a call is treated whose shape data may decide: then nothing is fused with it."""
+    found = type_of(call)
+    return OPAQUE if found is not None and is_dynamic(found) else OpPattern(op.pattern)
 
 
 def _of_tensors(expr: TupleGetItem) -> bool:
@@ -131,7 +140,7 @@ def _reads(expr: Expr, pattern: OpPattern) -> list[tuple[Expr, OpPattern | None]
     """What an expression reads, and as what; None: it is not an operator's argument."""
     match expr:
         case Call(op=Op()):
-            return [(a, _edge(expr, a, pattern)) for a in expr.args]
+            return [(a, _edge(expr, a) if pattern is BROADCAST else pattern) for a in expr.args]
         case Tuple():
             return [(f, INJECTIVE if isinstance(type_of(f), TensorType) else None) for f in expr.fields]
         case TupleGetItem() if pattern is INJECTIVE:
@@ -144,11 +153,11 @@ def _reads(expr: Expr, pattern: OpPattern) -> list[tuple[Expr, OpPattern | None]
             return [(part, None) for part in children(expr)]
 
 
-def _edge(call: Call, arg: Expr, pattern: OpPattern) -> OpPattern:
+def _edge(call: Call, arg: Expr) -> OpPattern:
     """Broadcasting that leaves the shape as it is is elementwise."""
     result, source = type_of(call), type_of(arg)
     same = isinstance(result, TensorType) and isinstance(source, TensorType) and result.shape == source.shape
-    return ELEMWISE if pattern == BROADCAST and same else pattern
+    return ELEMWISE if same else BROADCAST
 
 
 def _common(outputs: list[tuple[FusionNode, OpPattern]]) -> tuple[FusionNode | None, OpPattern]:

@@ -174,7 +174,7 @@ class Partitioner:
         """The node and all on the ways from it to `sink`, without `sink`; None as soon as one breaks a condition."""
         if condition is not None and not condition(self._kind(sink), True):
             return None
-        if all(user is sink for user, _ in node.outputs):
+        if len(node.outputs) == 1 and node.outputs[0][0] is sink:
             return [node]
         met = {node: None}
         stack = [node]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, cast
 
 from relaylab.ir import children as parts_of
+from relaylab.ir.attrs import DictAttrs
 from relaylab.ir.base import Expr, set_type
 from relaylab.ir.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
@@ -29,17 +30,31 @@ from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
 MAX_DEPTH = 256
 
 
-class _Inputs:
-    """The parameters of one kernel, in the order of first use, and what they stand for."""
+class _Kernel:
+    """The parameters of one kernel, in the order of first use, and what they stand for; the calls that it is made of."""
+
+    __slots__ = ("params", "calls")
 
     def __init__(self) -> None:
         self.params: dict[Expr, Var] = {}
+        self.calls: list[Call] = []
 
     def param(self, argument: Expr, old: Expr) -> Var:
-        if argument not in self.params:
-            self.params[argument] = Var(f"p{len(self.params)}", type_of(old))
-            copied(self.params[argument], old)
-        return self.params[argument]
+        known = self.params.get(argument)
+        if known is None:
+            known = self.params[argument] = copied(Var(f"p{len(self.params)}", type_of(old)), old)
+        return known
+
+    def marks(self) -> DictAttrs:
+        """The attributes of the kernel."""
+        return _MARKS[bool(self.calls), bool(self.calls) and all(map(_reshapes, self.calls))]
+
+
+_MARKS = {  # records that all kernels share
+    (True, False): DictAttrs({"Primitive": 1}),
+    (True, True): DictAttrs({"Primitive": 1, "relay.reshape_only": 1}),
+    (False, False): DictAttrs({"Primitive": 0}),
+}
 
 
 class Fuser:
@@ -47,8 +62,9 @@ class Fuser:
 
     def __init__(self, func: Function, mod: IRModule, fuse: bool, max_depth: int, link_params: bool):
         self.func, self.mod, self.link_params = func, mod, link_params
-        self.groups = {ref: group.find() for ref, group in partition(func, max_depth, fuse).items()}
-        self.inputs: dict[FusionGroup, _Inputs] = {}
+        found = partition(func, max_depth, fuse).items()
+        self.groups = {ref: group if group.above is None else group.find() for ref, group in found}
+        self.kernels: dict[FusionGroup, _Kernel] = {}
         self.memo: dict[Expr, Expr] = {}
         self.turn: dict[Expr, int] = {}
         self.acting = False
@@ -59,7 +75,9 @@ class Fuser:
         for node in walk((self.func,), visible):
             if trail is not None:
                 trail.site = node
-            new = self.memo[node] = derived(self._rewritten(node), node)
+            new = self.memo[node] = self._rewritten(node)
+            if trail is not None:
+                trail.record(node, new)
             self.turn.setdefault(new, len(self.turn))
             if new.inferred is None:  # fusing changes no types: nothing is left for inference to do
                 set_type(new, node.inferred)
@@ -77,7 +95,9 @@ class Fuser:
         if isinstance(node, TupleGetItem) and not self._isolated(node):
             return self._part(node, (), (node.tuple_value,))
         if isinstance(node, Tuple) and self.groups[node].root is not node:
-            return rebuild(node, self._arguments(node.fields, self.groups[node]))
+            group = self.groups[node]
+            kernel = self.kernels.setdefault(group, _Kernel())
+            return rebuild(node, [self._argument(f, group, kernel) for f in node.fields])
         self.acting = self.acting or acts(node)
         return rebuild(node, [self.memo[c] for c in parts_of(node)])
 
@@ -89,30 +109,28 @@ class Fuser:
     def _part(self, node: Expr, head: Sequence[Expr], args: Sequence[Expr]) -> Expr:
         """A node inside a kernel; the whole call of the kernel if its value is what leaves it."""
         group = self.groups[node]
-        inner = rebuild(node, (*head, *self._arguments(args, group)))
-        return self._kernel(group, node, inner) if group.root is node else inner
+        kernel = self.kernels.get(group)
+        if kernel is None:
+            kernel = self.kernels[group] = _Kernel()
+        inner = rebuild(node, (*head, *[self._argument(a, group, kernel) for a in args]))
+        if isinstance(inner, Call):
+            kernel.calls.append(inner)
+        return self._call(kernel, node, inner) if group.root is node else inner
 
-    def _arguments(self, args: Sequence[Expr], group: FusionGroup) -> list[Expr]:
-        return [self._argument(a, group) for a in args]
-
-    def _argument(self, arg: Expr, group: FusionGroup) -> Expr:
+    def _argument(self, arg: Expr, group: FusionGroup, kernel: _Kernel) -> Expr:
         new = self.memo[arg]
         if self.groups.get(arg) is group or (self.link_params and isinstance(new, Constant)):
             return new
-        return self.inputs.setdefault(group, _Inputs()).param(new, arg)
+        return kernel.param(new, arg)
 
-    def _kernel(self, group: FusionGroup, node: Expr, body: Expr) -> Expr:
-        inputs = self.inputs.get(group, _Inputs()).params
+    def _call(self, kernel: _Kernel, node: Expr, body: Expr) -> Expr:
+        inputs, marks = kernel.params, kernel.marks()
         if self.acting and changes_state(self.mod):
             # arguments are evaluated in their order: in that in which operands were before
             inputs = dict(sorted(inputs.items(), key=lambda item: self.turn[item[0]]))
-        calls = [n for n in walk((body,)) if isinstance(n, Call)]
-        attrs = {"Primitive": int(bool(calls))}
-        if calls and all(_reshapes(c) for c in calls):
-            attrs["relay.reshape_only"] = 1
         if body is node:  # nothing flows in; the kernel's body must not be the node that it replaces
             body = _copy(node)
-        func = Function(tuple(inputs.values()), derived(body, node), type_of(node), attrs=attrs)
+        func = Function(tuple(inputs.values()), derived(body, node), type_of(node), attrs=marks)
         types = [p.inferred for p in func.params]
         if node.inferred is not None and None not in types:
             set_type(body, node.inferred)
