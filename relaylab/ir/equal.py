@@ -351,7 +351,10 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     place: dict[Expr, int] = {}
     rows: list[_Row] = []
     for n in order:
-        rows.append((type(n), id(n) if n in free else _content(n), tuple([place[c] for c in children(n)])))
+        kind = type(n)
+        content = _CONTENT.get(kind)
+        held = None if content is None else id(n) if n in free else content(n)
+        rows.append((kind, held, tuple([place[c] for c in children(n)])))
         place[n] = len(place)
     return (_digest_of_rows if len(rows) <= _KERNEL else _digest_of_rows.__wrapped__)(tuple(rows))
 
@@ -385,27 +388,23 @@ class StructuralTable(Generic[V]):
         return value
 
 
-def _content(n: Expr) -> object:
-    """What a node holds beside its parts, equal for equal nodes."""
-    match n:
-        case Var():
-            return n.type_annotation
-        case GlobalVar() | Op():
-            return n.name_hint if isinstance(n, GlobalVar) else n.name
-        case Constant():
-            from hashlib import sha256
+def _data_label(n: Constant) -> str:
+    from hashlib import sha256
 
-            return f"{n.data.dtype}{n.data.shape}{sha256(n.data.numpy().tobytes()).hexdigest()}"
-        case Constructor():
-            return f"{n.name_hint}/{len(n.inputs)}"
-        case TupleGetItem():
-            return n.index
-        case Call():
-            return fields_label(n.attrs)
-        case Function():
-            return n.ret_type, fields_label(n.attrs)
-        case _:
-            return None
+    return f"{n.data.dtype}{n.data.shape}{sha256(n.data.numpy().tobytes()).hexdigest()}"
+
+
+_CONTENT: dict[type[Expr], Callable[[Any], object]] = {
+    Var: lambda n: n.type_annotation,
+    GlobalVar: lambda n: n.name_hint,
+    Op: lambda n: n.name,
+    Constant: _data_label,
+    Constructor: lambda n: f"{n.name_hint}/{len(n.inputs)}",
+    TupleGetItem: lambda n: n.index,
+    Call: lambda n: fields_label(n.attrs),
+    Function: lambda n: (n.ret_type, fields_label(n.attrs)),
+}
+"""What a node holds beside its parts, equal for equal nodes: of other kinds nothing."""
 
 
 @lru_cache(4096)  # kernels are much alike

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
-from relaylab.ir import Expr, Function, Let, Match, children, rebuild, walk
+from relaylab.ir import Expr, Function, Let, Match, children, walk
 from relaylab.ir.trail import current_trail, derived, made_from
+from relaylab.ir.visit import remake
 
 
 class Bound:
@@ -23,17 +24,16 @@ Event = Expr | Bound
 
 def below(node: Event) -> tuple[Event, ...]:
     """The parts in the order of evaluation, with the moment of binding, without the binders themselves."""
-    match node:
-        case Bound():
-            return ()
-        case Let():
-            return (node.value, Bound(node), node.body)
-        case Function():
-            return (node.body,)
-        case Match():
-            return (node.data, *(c.rhs for c in node.clauses))
-        case _:
-            return children(node)
+    of = _BELOW.get(type(node))
+    return children(cast(Expr, node)) if of is None else of(node)
+
+
+_BELOW: dict[type, Callable[[Any], tuple[Event, ...]]] = {
+    Bound: lambda node: (),
+    Let: lambda node: (node.value, Bound(node), node.body),
+    Function: lambda node: (node.body,),
+    Match: lambda node: (node.data, *(c.rhs for c in node.clauses)),
+}
 
 
 def events(roots: Iterable[Expr], keep: Callable[[Event], bool]) -> Iterator[Event]:
@@ -45,7 +45,7 @@ def rewrite_lets(
     root: Expr,
     post: Callable[[Expr, Expr], Expr],
     bind: Callable[[Let, Expr, bool], Expr | None],
-    keep: Callable[[Expr], bool] = lambda node: False,
+    keep: Callable[[Expr], bool] | None = None,
 ) -> Expr:
     """`root` rewritten from the leaves up, each `let` decided between its value and its body.
 
@@ -56,12 +56,17 @@ def rewrite_lets(
     memo: dict[Expr, Expr] = {}
     gone: set[Expr] = set()
     trail = current_trail()
+
+    def parts(node: Event) -> tuple[Event, ...]:
+        if keep is not None and not isinstance(node, Bound) and keep(node):
+            memo[node] = node
+            return ()
+        return below(node)
+
     with made_from(root):
-        for node in events((root,), lambda n: not isinstance(n, Bound) and keep(n)):
+        for node in walk((root,), cast(Any, parts)):
             if isinstance(node, Bound):
                 _decide(node.let, memo, gone, bind)
-            elif keep(node):
-                memo[node] = node
             elif node not in memo:
                 if trail is not None:
                     trail.site = node
@@ -70,10 +75,12 @@ def rewrite_lets(
 
 
 def _replaced(node: Expr, memo: dict[Expr, Expr], gone: set[Expr], post: Callable[[Expr, Expr], Expr]) -> Expr:
-    new = _rebuilt(node, memo, gone)
-    if new is not node:
-        derived(new, node)
-    after = new if node in gone else post(new, node)
+    if node in gone:
+        return derived(memo[cast(Let, node).body], node)
+    old = children(node)
+    parts = tuple([memo.get(c, c) for c in old])
+    new = node if parts == old else derived(remake(node, parts), node)
+    after = post(new, node)
     return after if after is new else derived(after, node, new)
 
 
@@ -83,9 +90,3 @@ def _decide(let: Let, memo: dict[Expr, Expr], gone: set[Expr], bind: Callable[[L
     if instead is not None:
         memo[let.var] = derived(instead, let.var)
         gone.add(let)
-
-
-def _rebuilt(node: Expr, memo: dict[Expr, Expr], gone: set[Expr]) -> Expr:
-    if node in gone:
-        return memo[cast(Let, node).body]
-    return rebuild(node, [memo.get(c, c) for c in children(node)])

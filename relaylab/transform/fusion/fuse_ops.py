@@ -31,7 +31,7 @@ MAX_DEPTH = 256
 
 
 class _Kernel:
-    """The parameters of one kernel, in the order of first use, and what they stand for; the calls that it is made of."""
+    """The parameters of one kernel, in the order of first use, what they stand for, and its calls of operators."""
 
     __slots__ = ("params", "calls")
 

@@ -109,10 +109,13 @@ class ConstantFolder:
         name = op_name(call)
         if name in _SHAPES:
             return _shape_known(call, old) or call
+        known = all(map(_is_known, call.args))
+        if not known and name not in _PRODUCTS:
+            return call
         definition = op.definition
         if not call.args or definition.stateful or name in _PLACED or not (definition.computes or self.fold_qnn):
             return call
-        if all(map(_is_known, call.args)):
+        if known:
             return self._evaluate(call, old)
         if name in _PRODUCTS and _is_small(type_of(old)) and all(_is_known(a) or _is_filled(a) for a in call.args):
             return self._evaluate(call, old)  # the first step of a recurrent network, whose state is zeros
