@@ -255,6 +255,7 @@ class Instance:
         self.inputs = [aligned_like(i.shape, np.dtype(i.dtype), f"the input `{i.name}`") for i in plan.inputs]
         self.outputs = [self.new_output(k) for k in range(len(plan.outputs))]
         count = len(code.base_of)
+        self._views = [(self.arena[:0], self.arena[:0])] * len(plan.copies)  # of no run yet
         self.operands = np.zeros(max(1, count * plan.parts), np.uint64)  # never empty: its address is taken
         self._words, self._users = numbers_of(self.operands), self._users_of_all_parts()
         self._bind_all()
@@ -330,8 +331,8 @@ class Instance:
     def run(self) -> None:
         """Run all steps, and copy results that no step writes."""
         self.run_steps()
-        for index, value in self.plan.copies:
-            np.copyto(self.outputs[index], self.read(value))
+        for copy in range(len(self._views)):
+            np.copyto(*self._seen(copy))
 
     def run_steps(self) -> None:
         """Run all steps."""
@@ -384,6 +385,16 @@ class Instance:
         strides = [stride * itemsize for stride in value.strides]
         return np.ndarray(value.shape, value.dtype, memory.data, offset, strides)
 
+    def _seen(self, copy: int) -> tuple[np.ndarray, np.ndarray]:
+        """An output, and what `read` says that is copied into it: a view takes longer to make than to copy."""
+        index, value = self.plan.copies[copy]
+        memory, (source, view) = self._memory(value.place[0]), self._views[copy]
+        if source is not memory:
+            self._views[copy] = (memory, view := self.read(value))
+        return self.outputs[index], view
+
     def _memory(self, base: int) -> np.ndarray:
-        fixed = (self.arena, self.code.constants, self.scratch)
-        return [*fixed, *self.inputs, *self.outputs][base]
+        if base < abi.FIRST_IO_BASE:
+            return (self.arena, self.code.constants, self.scratch)[base]
+        at = base - abi.FIRST_IO_BASE
+        return self.inputs[at] if at < len(self.inputs) else self.outputs[at - len(self.inputs)]

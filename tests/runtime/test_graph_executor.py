@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import tiny
 
+from relaylab import relay
 from relaylab.runtime import BenchmarkResult, array, cpu, cuda, empty, graph_executor, save_param_dict
 from relaylab.runtime.graph_executor import GraphModule
 from relaylab.runtime.memory import OutOfMemory
@@ -216,3 +217,21 @@ def test_threads_take_turns(module: GraphModule) -> None:
     for thread in threads:
         thread.join(60)
     assert not failures and not any(thread.is_alive() for thread in threads)
+
+
+def test_a_program_that_only_copies(x: np.ndarray) -> None:
+    """Views of what is copied are kept: they must follow inputs and results that get other memory."""
+    data = relay.var("data", shape=x.shape, dtype=x.dtype.name)
+    both = relay.Tuple([relay.reshape(data, newshape=(-1,)), data])
+    lib = relay.build(relay.IRModule.from_expr(both), target="llvm")
+    module, other = GraphModule(lib["default"](cpu(0))), GraphModule(lib["default"](cpu(0)))
+    kept = []  # in use: the next run writes elsewhere
+    for run, shared in enumerate((False, False, True, True)):
+        if shared:
+            module.share_params(other, save_param_dict({"data": x}))
+        (other if shared else module).set_input("data", x + run)
+        module.run()
+        kept.append((module.get_output(0), module.get_output(1)))
+    for run, (flat, whole) in enumerate(kept):
+        np.testing.assert_array_equal(flat.numpy(), x.reshape(-1) + run)
+        np.testing.assert_array_equal(whole.numpy(), x + run)
