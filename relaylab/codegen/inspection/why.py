@@ -18,6 +18,7 @@ from relaylab.codegen.operations.jobs import ContractionJob, GenericJob, Job, Pr
 from relaylab.codegen.operations.matrix_product import MatrixProductKernel
 from relaylab.codegen.operations.open_convolution import OpenConvolution
 from relaylab.codegen.operations.open_product import OpenProduct
+from relaylab.codegen.operations.pixel_product import PixelProduct
 from relaylab.codegen.operations.weight_gradient import WeightGradient
 from relaylab.codegen.templates.gemm import GemmSpec, gemm_problem, laid_out_first
 from relaylab.codegen.templates.open_rows import PLANNED_ROWS
@@ -45,6 +46,10 @@ def _reasons(kernel: Kernel, job: Job, views: Views, target: CpuTarget) -> list[
             spec = found.placed(views(job.data), views(job.writes[0]), weight)
             first = [] if weight is None else ["the weight is an input: what lays it out runs before"]
             return [*first, *found.alternatives(), *found.family.reasons(spec, target)]
+        case ContractionJob(contraction=PixelProduct() as found):
+            spec = found.placed(views(job.data), views(job.writes[0]))
+            first = "single pixels, channel by channel: the weight is the left side, images are the right one"
+            return [first, *_where_it_lies(spec, target)]
         case ContractionJob(contraction=MatrixProductKernel() as found):
             return _product(found.placed(views(job.data), job.weight_view(views), views(job.writes[0])), target)
         case ContractionJob(contraction=WeightGradient() as found):
@@ -109,6 +114,10 @@ def _product(spec: GemmSpec, target: CpuTarget) -> list[str]:
     if found is not None:
         first = "the right side is an input: what lays it out in panels runs before"
         return [first, *product_reasons(gemm_problem(found), target)]
+    return _where_it_lies(spec, target)
+
+
+def _where_it_lies(spec: GemmSpec, target: CpuTarget) -> list[str]:
     problem = gemm_problem(spec)
     source = {
         "packed": "the right side is constant: packed in panels at build time",

@@ -6,6 +6,8 @@ Methods of a `Contraction` speak of the operator's own axes; the views that they
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from relaylab.codegen.isa.target import CpuTarget
@@ -75,6 +77,10 @@ class Contraction:
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
         """The constant weight as the kernels for these views read it."""
         raise NotImplementedError
+
+    def lying(self, data: MemoryView, out: MemoryView, sides: Sequence[MemoryView]) -> Contraction:
+        """What computes the same where the operands lie like this; `sides` are over the axes of the result."""
+        return self
 
     def with_input(self) -> Contraction | None:
         """The same for a weight that is an input, of what `packs`; None where there is none."""

@@ -14,6 +14,7 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import Halo, permuted
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction, dense_view
+from relaylab.codegen.operations.pixel_product import PixelProduct, pixel_product_of
 from relaylab.codegen.templates import CONVOLUTIONS, TRANSPOSED, ConvolutionFamily, ConvSpec, Epilogue
 from relaylab.codegen.templates.byte_products import FACTORS
 from relaylab.codegen.templates.convolution_family import missing_halo
@@ -133,6 +134,14 @@ class ConvolutionKernel(ChannelsLastContraction):
         data, out = permuted(data, self.data_order), permuted(out, self.out_order)
         weight = self.spec.weight if weight is None else permuted(weight, self.weight_axes)
         return replace(self.spec, data=data, out=out, weight=weight)
+
+    def lying(self, data: MemoryView, out: MemoryView, sides: Sequence[MemoryView]) -> Contraction:
+        if self.transposed:
+            return self
+        spec = self.placed(data, out)
+        pixels = PixelProduct(self.call, self.weight_axes, (self.data_order, self.out_order), spec.choices)
+        cycles = self.family.cycles(self.spec, self.target)
+        return pixel_product_of(pixels, spec, sides, self.target, cycles) or self
 
     def with_input(self) -> Contraction | None:
         shape, spec = tensor_type(self.call.args[1]).concrete_shape, self.spec

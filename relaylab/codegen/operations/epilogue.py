@@ -62,15 +62,19 @@ class EpilogueExpr:
         """What is read, one for every way in which it is read."""
         return tuple(side.tensor for side in self.sides)
 
+    def views(self, views: Views) -> tuple[MemoryView, ...]:
+        """All that is read, over the axes of the result."""
+        return tuple(side.view(views, self.shape) for side in self.sides)
+
     def fits(self, contraction: Contraction) -> bool:
         """Can the template read all side inputs where they are row-major."""
         dense = lambda tensor: MemoryView.dense(tensor.shape, tensor.dtype)
-        return all(contraction.places(side.view(dense, self.shape)) for side in self.sides)
+        return all(map(contraction.places, self.views(dense)))
 
     def bind(self, views: Views, contraction: Contraction) -> Epilogue:
         """The epilogue; its operands are "side0", "side1" … in the order of `tensors`."""
         roles = tuple(f"side{k}" for k in range(len(self.sides)))
-        places = [contraction.out_view(side.view(views, self.shape)) for side in self.sides]
+        places = [contraction.out_view(view) for view in self.views(views)]
         bias, value, part = self._bias(places)
         role = None if bias is None else roles[bias]
         if value is self.start and self.dtype == self.start.dtype:

@@ -276,6 +276,11 @@ class ContractionJob(Job):
         """The side inputs of the epilogue, once for every way in which they are read."""
         return self.epilogue.tensors if self.epilogue else ()
 
+    def settle(self, views: Views) -> None:
+        """Take the contraction that is best where its operands lie."""
+        sides = self.epilogue.views(views) if self.epilogue else ()
+        self.contraction = self.contraction.lying(views(self.data), views(self.writes[0]), sides)
+
     def weight_view(self, views: Views) -> MemoryView | None:
         """How the weight lies in memory; None of a constant, which is packed when the program is built."""
         return None if self.weight.origin == "constant" else views(self.weight)

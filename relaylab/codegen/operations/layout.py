@@ -154,6 +154,8 @@ def _insert_copies(jobs: list[Job], layouts: NetworkLayout) -> None:
     """Put a copy before a template that cannot read its data as it lies; equal needs share one."""
     copies: dict[tuple, NetworkTensor] = {}
     for job in jobs:
+        if isinstance(job, ContractionJob):
+            job.settle(layouts)
         if isinstance(job, ContractionJob) and not job.contraction.accepts(layouts(job.data)):
             order, halo = job.contraction.data_order, job.contraction.halo()
             key = (job.data, order, halo)

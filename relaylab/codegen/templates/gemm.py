@@ -34,7 +34,7 @@ class GemmSpec:
     `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
     `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
     Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32, or, if its columns are
-    contiguous, as it is; `right` is its role.
+    contiguous, as it is; `left` and `right` are the roles of the sides.
     """
 
     a: MemoryView
@@ -44,6 +44,7 @@ class GemmSpec:
     constant: bool = True
     minimal: bool = False
     choices: Choices = ()
+    left: str = "in0"
     right: str = "in1"
 
     @property
@@ -54,7 +55,7 @@ class GemmSpec:
     @property
     def roles(self) -> tuple[str, str, str]:
         """The kernel's operands before those of the epilogue."""
-        return ("in0", "weight0" if self.packed else self.right, "out0")
+        return (self.left, "weight0" if self.packed else self.right, "out0")
 
 
 def supports_gemm(spec: GemmSpec) -> str:

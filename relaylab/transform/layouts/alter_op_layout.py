@@ -8,11 +8,12 @@ Choices: docs/choices.md, Kernels.
 from __future__ import annotations
 
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Function
+from relaylab.ir.expr import Call, Function, Tuple
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import IntImm, TensorType
-from relaylab.ir.visit import post_order
+from relaylab.ir.visit import post_order, users, walk
+from relaylab.op.base import OpPattern
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -50,6 +51,31 @@ def _choose(site: Site) -> LayoutPlan | None:
     return choose_layouts(site, CPU_LAYOUTS)
 
 
+def _single_pixels(site: Site) -> bool:
+    """Whether a convolution is the product of its weight with images that lie channel by channel, as they come."""
+    attrs, result = site.attrs, site.result
+    if op_name(site.call) != "nn.conv2d" or site.given[0] is not None or not isinstance(result, TensorType):
+        return False
+    ones = {*attrs.strides, *(attrs.kernel_size or (0,)), attrs.groups} == {1} and not any(attrs.padding)
+    return ones and attrs.data_layout == "NCHW" and not attrs.out_layout and result.dtype == "float32"
+
+
+def _given_as_written(result: Expr) -> set[Expr]:
+    """What nothing reads but its elements one by one, down to the result of the function."""
+    order = list(walk((result,)))
+    readers, found = users(result, order), {result}
+    for node in reversed(order):
+        if node not in found and all(reader in found and _by_elements(reader) for reader in readers[node]):
+            found.add(node)
+    return found
+
+
+def _by_elements(reader: Expr) -> bool:
+    if isinstance(reader, Call):
+        return isinstance(reader.op, Op) and reader.op.definition.pattern <= OpPattern.BROADCAST
+    return isinstance(reader, Tuple)
+
+
 def _side_by_side(site: Site) -> bool:
     """Whether vectors of windows side by side do a pooling as it is better than vectors of channels and transforms."""
     layout, result = parse_layout(site.attrs.layout), site.result
@@ -70,4 +96,13 @@ class AlterOpLayout(FunctionPass):
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         if not any(isinstance(n, Op) and (n.name in CPU_LAYOUTS or n.has_attr(ASKED)) for n in post_order(func)):
             return func
-        return rewrite_layouts(func, _choose, lambda call: asked(call, ASKED, type_of(call)))
+        kept: list[set[Expr]] = []  # found for the first that asks
+
+        def choose(site: Site) -> LayoutPlan | None:
+            if _single_pixels(site):
+                kept[:] = kept or [_given_as_written(func.body)]
+                if site.call in kept[0]:
+                    return None
+            return _choose(site)
+
+        return rewrite_layouts(func, choose, lambda call: asked(call, "FTVMAlterOpLayout", type_of(call)))
