@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Call, Expr
+from relaylab.ir.op import facets, is_call_to
 from relaylab.ir.types import Dim, TensorType, Type
 from relaylab.loop.scalar import NARROW
 from relaylab.op.base import Operator, call_operator
@@ -32,9 +33,16 @@ def in_float32(record: Operator, inputs: Sequence[Expr], types: Sequence[TensorT
     dtypes = [t.dtype for t in types]
     if dtypes[-1] not in (*NARROW, "float32") or not set(NARROW) & set(dtypes[:-1]):
         return None
-    wide = [call_operator("cast", x, dtype="float32") if d in NARROW else x for x, d in zip(inputs, dtypes)]
+    wide = [_widened(x) if d in NARROW else x for x, d in zip(inputs, dtypes)]
     found = call_operator(record.op_name, *wide, **{**dict(record.items()), "out_dtype": "float32"})
     return found if dtypes[-1] == "float32" else call_operator("cast", found, dtype=dtypes[-1])
+
+
+def _widened(x: Expr) -> Expr:
+    """`x` in float32. What is transposed is so before: products read a transposed side where it lies."""
+    if isinstance(x, Call) and is_call_to(x, "transpose"):
+        return call_operator("transpose", call_operator("cast", x.args[0], dtype="float32"), **dict(facets(x).items()))
+    return call_operator("cast", x, dtype="float32")
 
 
 def dims(t: Type) -> tuple[Dim, ...]:

@@ -206,3 +206,14 @@ def test_bits_are_read_as_floats_of_16_bits_and_back(dtype):
     third = relay.multiply(number, relay.const(1 / 3, dtype))  # one kernel: what it gives is rounded before
     stored = run(number, third, floats).view("int16")
     np.testing.assert_array_equal(run(number, relay.reinterpret(third, "int16"), floats), stored)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_a_transposed_side_of_a_product_is_read_where_it_lies(dtype: str) -> None:
+    """It was transposed as it became float32, and again as it was multiplied."""
+    x, w = (RANDOM.normal(size=shape).astype(dtype) for shape in ((8, 1, 64), (8, 64, 300)))
+    product = relay.nn.batch_matmul(variable("x", x), relay.transpose(variable("w", w), axes=[0, 2, 1]))
+    lib = relay.build(relay.IRModule.from_expr(product), "llvm")
+    assert not any("transpose" in kernel for kernel in lib.kernels())
+    want = x.astype("float64") @ w.astype("float64")
+    np.testing.assert_allclose(lib.run(x=x, w=w).astype("float64"), want, rtol=2 * UNIT[dtype], atol=8 * UNIT[dtype])

@@ -143,3 +143,9 @@ def test_a_kernel_says_for_each_call_where_it_was_written() -> None:
     (kernel,) = [name for name in lib.kernels() if "dense" in name]
     told = [line for line in lib.inspect("relay", kernel).splitlines() if line.startswith("// from")]
     assert told == ["// from net.relay:3:16, net.relay:3:8", "// from net.relay:5:11, net.relay:5:3"]
+
+
+def test_a_product_of_bytes_says_how_its_right_side_is_read() -> None:
+    x, w = relay.var("x", shape=(1, 64), dtype="uint8"), relay.var("w", shape=(64, 100), dtype="int8")
+    lib = relay.build(IRModule.from_expr(relay.nn.matmul(x, w, out_dtype="int32")), "llvm")
+    assert "four bytes of its rows are put together" in lib.inspect("why", lib.kernels()[0])

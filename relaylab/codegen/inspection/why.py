@@ -122,6 +122,7 @@ def _where_it_lies(spec: GemmSpec, target: CpuTarget) -> list[str]:
     source = {
         "packed": "the right side is constant: packed in panels at build time",
         "rows": "the right side is read where it lies: its columns are contiguous",
+        "bytes": "the right side is an input: four bytes of its rows are put together as they are read",
         "gathered": "the rows of the right side are not contiguous: few columns are read, else panels are gathered",
     }
     return [source[problem.weights.kind], *product_reasons(problem, target)]
