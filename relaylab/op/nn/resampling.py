@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
@@ -11,13 +12,26 @@ import numpy as np
 from relaylab.ir.expr import Constant, Expr
 from relaylab.ir.op import is_call_to
 from relaylab.ir.types import Dim, IntImm, TensorType, type_text
+from relaylab.loop.scalar import NARROW
 from relaylab.op import rules
 from relaylab.op.base import Injective, Input, arg, attr, call_operator
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.nn.pool import positions
-from relaylab.op.nn.resample import METHODS, MODES, ROUNDINGS, Expressions, ResamplingArrays, Sampling, blend, settled
+from relaylab.op.nn.resample import (
+    METHODS,
+    MODES,
+    ROUNDINGS,
+    SLACK,
+    Expressions,
+    ResamplingArrays,
+    Sampling,
+    blend,
+    settled,
+)
 from relaylab.op.shapes import extent
 from relaylab.op.tensor.casts import as_dtype
+
+GATHERED = 6  # what a gathered element costs of one that is read with its neighbours
 
 
 def weighted(x: Expr, axis: int, rank: int, extent: int, taps: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Expr:
@@ -44,6 +58,27 @@ def chosen(x: Expr, axis: int, rank: int, extent: int, index: np.ndarray) -> Exp
         first, last = int(index[0]), int(index[-1]) + 1
         return call_operator("strided_slice", x, begin=[first], end=[last], strides=[step], axes=[axis])
     return call_operator("take", x, Constant(index.astype("int32")), axis=axis, mode="fast")
+
+
+def _cheapest(shape: Sequence[int], at: Sequence[int], target: Sequence[int]) -> list[int]:
+    """The order in which axes become so long, by numbers of the axes; elements of the innermost one are gathered."""
+
+    def cost(order: Sequence[int]) -> float:
+        sizes, total = list(shape), 0.0
+        for axis in order:
+            sizes[at[axis]] = target[axis]
+            total += math.prod(sizes) * (GATHERED if at[axis] == len(shape) - 1 else 1)
+        return total
+
+    return list(min(permutations(range(len(at))), key=cost))
+
+
+def _rounded(x: Expr, dtype: str) -> Expr:
+    """What `settled` says of float32 numbers, in their own data type."""
+    if "int" in dtype:
+        low, zero, high = (Constant(np.array(n, "float32")) for n in (-SLACK, 0.0, SLACK))
+        x = call_operator("add", x, call_operator("where", call_operator("less", x, zero), low, high))
+    return call_operator("cast", x, dtype=dtype)
 
 
 class Resampled(Injective):
@@ -117,22 +152,30 @@ class Resampled(Injective):
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """An axis after the other by tables: where the taps lie is known, and what they weigh.
 
-        Two numbers are read for a result of two axes, and then two, instead of two times two. Integers that are
-        interpolated stay: they are rounded once.
+        Two numbers are read for a result of two axes, and then two, instead of two times two. Long integers that are
+        interpolated stay: they are rounded once. Bytes and floats of 16 bits are float32 meanwhile.
         """
         (x, *_), data, out = inputs, types[0], types[-1]
-        exact = self.sampling().method == "nearest_neighbor" or data.dtype in ("float32", "float64")
-        if data.is_dynamic or out.is_dynamic or self.outside() is not None or not exact or data.dtype != out.dtype:
+        method = self.sampling().method
+        exact = method == "nearest_neighbor" or data.dtype in ("float32", "float64")
+        # Linear means of bytes are far more exact in float32 than what settles them.
+        wide = not exact and (data.dtype in NARROW or method == "linear" and data.dtype in ("uint8", "int8"))
+        unknown = data.is_dynamic or out.is_dynamic or self.outside() is not None
+        if unknown or not (exact or wide) or data.dtype != out.dtype:
             return None
+        if wide:
+            data, x = TensorType(data.shape, "float32"), call_operator("cast", x, dtype="float32")
         at = positions(self.layout, self.spatial)
         sizes = [(data.concrete_shape[k], out.concrete_shape[k]) for k in at]
-        order = sorted(range(len(at)), key=lambda a: sizes[a][1] / sizes[a][0])  # the smallest first
+        order = _cheapest(list(data.concrete_shape), at, [n for _, n in sizes])
         gathered = self._gathered_first(at, sizes, len(data.shape))
         for axis in order if gathered is None else [gathered, *(a for a in order if a != gathered)]:
             x = self._along(x, axis, at[axis], *sizes[axis], data)
             if axis == gathered and is_call_to(x, "take"):
                 x = call_operator("annotation.stop_fusion", x)
-        return None if x is inputs[0] else x
+        if x is inputs[0]:
+            return None
+        return _rounded(x, out.dtype) if wide else x
 
     def _gathered_first(self, at: Sequence[int], sizes: Sequence[tuple[int, int]], rank: int) -> int | None:
         """The innermost axis if a row is gathered once and then repeated: nearest elements of an image that grows."""
