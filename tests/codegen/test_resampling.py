@@ -49,7 +49,7 @@ def test_bytes_are_what_the_interpreter_says(dtype: str) -> None:
     ("shape", "size", "first"), [((1, 21, 65, 65), (513, 513), 3), ((1, 3, 480, 640), (224, 224), 2)]
 )
 def test_few_elements_are_gathered(shape: tuple[int, ...], size: tuple[int, int], first: int) -> None:
-    """Along the innermost axis elements are gathered: of a small image before it grows, of a large one once it is small."""
+    """Along the innermost axis elements are gathered: of an image before it grows, or once it is small."""
     data = relay.var("data", shape=shape)
     mod = relay.IRModule.from_expr(relay.image.resize2d(data, size=size))
     with relay.transform.PassContext(opt_level=3):
