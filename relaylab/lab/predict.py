@@ -5,6 +5,9 @@ The words of the same answer: `check("NAME", ["nn.conv2d", …])`; `print(predic
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 import anywidget
 from traitlets import Dict, List, Unicode
 
@@ -41,13 +44,17 @@ class Prediction(anywidget.AnyWidget):
     def _asked(self, widget: object, content: object, buffers: object) -> None:
         """The buttons: the verdict about what is chosen, or the next hint; and the words of a language."""
         name = self.question.exercise.name
-        if content == "hint":
+        message = cast("Mapping[str, object]", content) if isinstance(content, Mapping) else {"what": content}
+        what, chosen = message.get("what"), message.get("chosen")
+        if isinstance(chosen, list):
+            self.chosen = [n for n in self.names if n in chosen]
+        if what == "hint":
             self.verdict = {"right": False, "words": course.hint(name)}
-        elif content == "check":
+        elif what == "check":
             found = course.check(name, self)
             self.verdict = {"right": found.right, "words": found.words}
-        elif isinstance(content, str):
-            self.words = wording(content)
+        elif isinstance(what, str):
+            self.words = wording(what)
 
     def _repr_mimebundle_(self, **kwargs: object) -> tuple[dict[str, object], dict[str, object]]:
         """The widget; for places without one the picture."""

@@ -15,10 +15,31 @@ from types import SimpleNamespace
 
 import pytest
 from support.chromium import CHROMIUM
+from support.stages import MLP, step
+
+from relaylab import study
+from relaylab.lab.embed.component import component, write
 
 ARTIFACTS = Path(__file__).resolve().parents[1] / "artifacts" / "browser"
 PATIENCE = 90  # seconds for anything: on a busy machine a notebook takes long to open
 HARMLESS = ("favicon", "Source map", "net::ERR_", "WebSocket", "Failed to load resource")
+
+HOST = """<!DOCTYPE html><link rel="stylesheet" href="explorer.css"><div id="here"></div><script type="module">
+import explorer from "./explorer.mjs";
+const state = %s, listeners = {};
+const tell = (event, ...args) => (listeners[event] ?? []).forEach((run) => run(...args));
+const model = {
+  get: (name) => state[name],
+  set(name, value) { state[name] = value; tell(`change:${name}`); },
+  save_changes() {},
+  on(event, run) { (listeners[event] ??= []).push(run); },
+  async send(message) { tell("msg:custom", JSON.parse(await window.reply(JSON.stringify(message)))); },
+};
+window.model = model;
+const show = () => explorer.render({ el: document.getElementById("here"), model });
+window.again = show;
+show();
+</script>"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -216,3 +237,25 @@ def nb7(page, lab) -> Notebook:
     """A notebook in Notebook 7."""
     pytest.importorskip("notebook", reason="needs the package notebook (Notebook 7)")
     return Notebook(page, lab, "notebooks")
+
+
+@pytest.fixture
+def hosted(page, tmp_path):
+    """The explorer of a network in a page that is its host."""
+    made = component(study.explore("mlp"))
+    page.session = made.session
+    script, style = write(tmp_path)
+    page.expose_function("reply", lambda message: json.dumps(made.reply(json.loads(message))))
+    kinds = {"explorer.mjs": "text/javascript", "explorer.css": "text/css", "": "text/html"}
+    bodies = {"explorer.mjs": script.read_text(), "explorer.css": style.read_text(), "": HOST % json.dumps(made.state)}
+    page.route("http://host.test/*", lambda route: _fulfil(route, kinds, bodies))
+    page.goto("http://host.test/")
+    page.wait_for_function(
+        "shown => document.querySelector('.rl-explorer').dataset.shown === shown", arg=step(MLP.first)
+    )
+    return page
+
+
+def _fulfil(route, kinds: dict[str, str], bodies: dict[str, str]) -> None:
+    name = route.request.url.removeprefix("http://host.test/")
+    route.fulfill(content_type=kinds.get(name, "text/plain"), body=bodies.get(name, ""))

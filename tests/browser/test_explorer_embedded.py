@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 
 import pytest
 from support.explorer import press
 from support.stages import MLP, step
 
-from relaylab import study
 from relaylab.lab.embed.block import Block, explorer_page, frame_html
-from relaylab.lab.embed.component import component, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SHOWN = "document.querySelector('.rl-explorer').dataset.shown"
-HOST = """<!DOCTYPE html><link rel="stylesheet" href="explorer.css"><div id="here"></div><script type="module">
-import explorer from "./explorer.mjs";
-const state = %s, listeners = {};
-const tell = (event, ...args) => (listeners[event] ?? []).forEach((run) => run(...args));
-const model = {
-  get: (name) => state[name],
-  set(name, value) { state[name] = value; tell(`change:${name}`); },
-  save_changes() {},
-  on(event, run) { (listeners[event] ??= []).push(run); },
-  async send(message) { tell("msg:custom", JSON.parse(await window.reply(JSON.stringify(message)))); },
-};
-window.model = model;
-const show = () => explorer.render({ el: document.getElementById("here"), model });
-window.again = show;
-show();
-</script>"""
-
-
-@pytest.fixture
-def hosted(page, tmp_path):
-    """The explorer of a network in a page that is its host."""
-    made = component(study.explore("mlp"))
-    script, style = write(tmp_path)
-    page.expose_function("reply", lambda message: json.dumps(made.reply(json.loads(message))))
-    kinds = {"explorer.mjs": "text/javascript", "explorer.css": "text/css", "": "text/html"}
-    bodies = {"explorer.mjs": script.read_text(), "explorer.css": style.read_text(), "": HOST % json.dumps(made.state)}
-    page.route("http://host.test/*", lambda route: _fulfil(route, kinds, bodies))
-    page.goto("http://host.test/")
-    page.wait_for_function(f"() => {SHOWN} === '{step(MLP.first)}'")
-    return page
 
 
 def test_a_host_with_a_model_of_its_own_shows_the_explorer(hosted, shot):
@@ -145,11 +112,6 @@ def test_a_view_that_is_taken_away_waits_for_nothing(hosted):
     hosted.wait_for_selector(".rl-explorer[data-ahead]")  # the first view has asked all that it will
     assert hosted.evaluate(waiting) == 0
     assert hosted.errors == []
-
-
-def _fulfil(route, kinds: dict[str, str], bodies: dict[str, str]) -> None:
-    name = route.request.url.removeprefix("http://host.test/")
-    route.fulfill(content_type=kinds.get(name, "text/plain"), body=bodies.get(name, ""))
 
 
 def test_a_page_inside_a_document_takes_neither_its_address_nor_the_keyboard(page):

@@ -80,3 +80,17 @@ test("keys", () => {
   assert.equal(key("Z", { metaKey: true, shiftKey: true }), true);
   assert.equal(state.after, 2);
 });
+
+test("what is edited just now is known before something is taken back", async () => {
+  const { undo, edits } = made();
+  let ready = () => {};
+  let editing = new Promise((done) => (ready = done));
+  undo.act.editing = () => editing;
+  const back = undo.back();
+  assert.deepEqual(edits, []);
+  undo.edited("toggle");
+  editing = null;
+  ready();
+  await back;
+  assert.deepEqual(edits, ["undo"]);
+});

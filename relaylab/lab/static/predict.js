@@ -71,7 +71,8 @@ export default {
         before.includes(name) ? before.filter((n) => n !== name) : names.filter((n) => [...before, name].includes(n)),
       );
     };
-    const ask = (what) => model.send(what);
+    // with what is chosen: choices may be on their way still, and would come after the question
+    const ask = (what) => model.send({ what, chosen: model.get("chosen") });
     const bar = el(
       "div",
       { className: "rl-predict-bar" },

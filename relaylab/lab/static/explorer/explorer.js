@@ -23,6 +23,9 @@ export class Explorer {
     this.queued = false;
     this.picture = null;
     this.onArrival = null; // run when the next picture is there
+    this.coming = false; // whether another picture is on its way
+    /** @type {(() => void)[]} */
+    this.waiting = []; // what keys do to the picture that is on its way
     this.answers = new Answers((what, args) => host.ask(what, args));
     this.stages = new Stages((name) => host.get(name));
     this.parts = makeParts(this, tools);
@@ -115,12 +118,26 @@ export class Explorer {
 
   refresh() {
     this.shows += 1; // what is on its way was asked for before
+    this.coming = true;
     if (this.queued) return;
     this.queued = true;
     requestAnimationFrame(() => {
       this.queued = false;
       this.show();
     });
+  }
+
+  // once the picture that is on its way is there
+  drawn(run) {
+    if (this.coming) this.waiting.push(run);
+    else run();
+  }
+
+  // each of them may send for another picture, which the others wait for
+  arrived() {
+    const waiting = this.waiting.splice(0);
+    this.coming = false;
+    for (const run of waiting) this.drawn(run);
   }
 
   /** The question for the picture of what differs between two stages.
@@ -143,6 +160,7 @@ export class Explorer {
     if (this.parts.tabs[pane]) {
       const tab = this.parts.tabs[pane];
       if (this.parts.extra.firstChild !== tab.element) this.parts.extra.replaceChildren(tab.element);
+      this.arrived();
       await tab.show();
       if (turn === this.shows) root.dataset.shown = shown;
       return;
@@ -153,6 +171,7 @@ export class Explorer {
     this.onArrival = null;
     if (picture.error) this.fail(picture.error);
     else (this.draw(picture), arrival?.());
+    this.arrived();
     await this.showRest(pane);
     if (turn !== this.shows) return;
     const name = stages.row?.name ?? "source program";
@@ -271,9 +290,10 @@ export class Explorer {
 
   // the pass of this stage, by one place
   async movePass(by) {
-    const { before, after, rows } = this.stages;
-    if (!rows[after - 1 + by] || !(await this.parts.editor.edit("move", after - 1, after - 1 + by))) return;
-    this.go(Math.max(0, before + by), after + by);
+    const { stages } = this;
+    const at = stages.after - 1;
+    const done = await this.parts.editor.edit("move", at, at + by);
+    if (done && done.index + 1 === stages.after) this.go(Math.max(0, stages.before + by), stages.after + by);
   }
 
   changes() {

@@ -32,8 +32,9 @@ export function groupOf(picture, id) {
 
 export class Folding {
   /** @param {{ picture: () => any, selected: () => string, pick: (id: string) => void, refresh: () => void,
-   *   moving?: () => void, closer?: () => void, direction?: () => string | null }} act
-   *   a direction, `LR` or `TB`; empty for the one that was chosen last, null for pictures that have but one */
+   *   moving?: () => void, closer?: () => void, direction?: () => string | null,
+   *   drawn?: (run: () => void) => void }} act
+   *   `drawn` runs something once the picture that is on its way is there: what is folded are groups of it; a direction, `LR` or `TB`; empty for the one that was chosen last, null for pictures that have but one */
   constructor(act) {
     this.act = act;
     /** @type {Set<string>} */
@@ -85,6 +86,10 @@ export class Folding {
 
   // the group of the selected node, or of another
   collapse(id = this.act.selected()) {
+    this.drawn(() => this.fold(id));
+  }
+
+  fold(id) {
     const { picture, pick, refresh } = this.act;
     const group = groupOf(picture(), id);
     if (!group) return;
@@ -96,11 +101,18 @@ export class Folding {
 
   // every kernel; once they are, every function
   collapseAll() {
-    this.act.moving?.();
-    const open = (this.act.picture()?.groups ?? []).filter(([id]) => !this.closed.has(id));
-    const kernels = open.filter(([, , kind]) => kind === "primitive");
-    for (const [id] of kernels.length ? kernels : open) this.closed.add(id);
-    this.act.refresh();
+    this.drawn(() => {
+      this.act.moving?.();
+      const open = (this.act.picture()?.groups ?? []).filter(([id]) => !this.closed.has(id));
+      const kernels = open.filter(([, , kind]) => kind === "primitive");
+      for (const [id] of kernels.length ? kernels : open) this.closed.add(id);
+      this.act.refresh();
+    });
+  }
+
+  drawn(run) {
+    if (this.act.drawn) this.act.drawn(run);
+    else run();
   }
 
   repeats() {
@@ -117,12 +129,14 @@ export class Folding {
 
   // how far pictures are unfolded: functions as cards, what is in functions as cards, everything
   level(name) {
-    this.act.moving?.();
-    const groups = this.act.picture()?.groups ?? [];
-    const folded = groups.filter(([, , , parent]) => (parent ? name === "function" : name === "model"));
-    const marks = [...this.closed].filter((id) => [CHANGES, SIDEWAYS].includes(id));
-    this.closed = new Set([...marks, ...folded.map(([id]) => id)]);
-    this.act.refresh();
+    this.drawn(() => {
+      this.act.moving?.();
+      const groups = this.act.picture()?.groups ?? [];
+      const folded = groups.filter(([, , , parent]) => (parent ? name === "function" : name === "model"));
+      const marks = [...this.closed].filter((id) => [CHANGES, SIDEWAYS].includes(id));
+      this.closed = new Set([...marks, ...folded.map(([id]) => id)]);
+      this.act.refresh();
+    });
   }
 
   // from left to right, or from top to bottom; that is remembered

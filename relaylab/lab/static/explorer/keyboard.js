@@ -11,6 +11,7 @@ export class Keyboard {
     this.explorer = explorer;
     const { root } = explorer;
     this.chosen = false; // by the pointer
+    this.walk = Promise.resolve(); // along the life of a node: a key begins where the one before led
     root.addEventListener("keydown", (e) => ((this.chosen = false), this.key(e)));
     root.addEventListener("pointerdown", () => (this.chosen = true), true);
     root.addEventListener("change", (e) => this.chosen && e.target instanceof HTMLSelectElement && this.take());
@@ -71,7 +72,7 @@ export class Keyboard {
       first: () => explorer.go(0, 0),
       last: () => explorer.go(0, stages.last),
       rewrite: (by) => parts.stepper.move(by),
-      touched: (direction) => this.touched(direction),
+      touched: (direction) => this.walkOn(direction),
       search: () => this.search(),
       nextPane: () => explorer.choose("pane", toolbar.paneAfter(host.get("pane"))),
       otherStyle: this.seen(other),
@@ -129,12 +130,18 @@ export class Keyboard {
     if (!marked && document.activeElement instanceof HTMLElement) document.activeElement.blur();
   }
 
+  walkOn(direction) {
+    const step = () => this.touched(direction);
+    this.walk = this.walk.then(step, step);
+  }
+
   // the next pass, or the one before, that did something to the selected node
   async touched(direction) {
     const { host, stages, answers, parts } = this.explorer;
     const id = host.get("selected");
     if (!id) return parts.say("select a node first");
     const { story = [] } = await answers.ask("node", stages.shown, id);
+    if (id !== host.get("selected")) return;
     const later = story.filter(({ frame }) => (direction > 0 ? frame > stages.after : frame < stages.after));
     const entry = direction > 0 ? later[0] : later.at(-1);
     if (entry) return this.explorer.follow(entry);

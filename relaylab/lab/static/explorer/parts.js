@@ -100,6 +100,7 @@ export function makeParts(explorer, tools) {
     pick,
     refresh,
     moving: () => undo.moving("fold"),
+    drawn: run("drawn"),
     closer: () => arrive(() => stage.begin()),
     direction: () => (live ? get("direction") : null),
   });
@@ -116,6 +117,7 @@ export function makeParts(explorer, tools) {
     restore: (seen) => restore("", seen),
     changed: () => toolbar.marks(undo.past.length, undo.future.length),
     edit: (what) => editor.turn(what),
+    editing: () => editor.done,
   });
   const editor = new Editor({
     put,
@@ -123,6 +125,7 @@ export function makeParts(explorer, tools) {
     read,
     problem,
     done: (how) => undo.edited(how),
+    count: () => stages.rows.length,
     refused: () => rail.draw(stages.rows),
     leave: () => about(selected()),
   });
@@ -130,7 +133,8 @@ export function makeParts(explorer, tools) {
   const rail = new Rail({ live, after, go, edit, ask, several: () => stages.several });
   const timeline = new Timeline({ before, after, go });
 
-  const act = { ask, put, stages, figures, go, arrive, pick, about, glow, find, read, problem, say, edit };
+  const hold = () => detail.hold();
+  const act = { ask, put, stages, figures, go, arrive, pick, about, glow, find, read, hold, problem, say, edit };
   const extras = tools
     ? tools({
         ...act,
@@ -148,7 +152,7 @@ export function makeParts(explorer, tools) {
     ...extras.tabs,
   };
   const saving = new Saving({
-    ...{ root, live, ask, put, read, say },
+    ...{ root, live, ask, put, hold, say },
     canvases: () => tabs[get("pane")]?.canvases ?? (tabs[get("pane")] || get("pane") === "text" ? [] : stage.canvases),
     name: () => `${toolbar.title.textContent} ${stages.row?.name ?? "source"}`,
     shown: () => !tabs[get("pane")] && [stages.settled(stages.before), stages.shown, get("compare"), folding.key],

@@ -54,7 +54,7 @@ async function pixels({ width, height, blob }) {
 export class Saving {
   /**
    * @param {{ root: HTMLElement, live: boolean, canvases: () => any[], name: () => string, shown: () => any,
-   *   read: (...parts: any[]) => void, ask: import("../types.js").Ask, put: import("../types.js").Ask,
+   *   hold: () => (...parts: any[]) => boolean, ask: import("../types.js").Ask, put: import("../types.js").Ask,
    *   say: (text: string) => void }} act
    */
   constructor(act) {
@@ -63,7 +63,8 @@ export class Saving {
   }
 
   async show() {
-    const { live, ask, read, shown } = this.act;
+    const { live, ask, shown } = this.act;
+    const read = this.act.hold();
     const { formats } =
       live && shown()
         ? await ask("formats")

@@ -19,6 +19,7 @@ export class Search {
   constructor(act) {
     this.act = act;
     this.turns = 0;
+    this.running = Promise.resolve(); // what is under way; keys that ask what is found wait for it
     this.shown = ""; // the query whose hits are shown
     this.far = []; // hits that are not drawn
     this.at = -1; // the completion that is chosen
@@ -69,7 +70,11 @@ export class Search {
     this.tables = tables;
   }
 
-  async run() {
+  run() {
+    return (this.running = this.hunt());
+  }
+
+  async hunt() {
     const turn = (this.turns += 1);
     this.shown = this.text;
     let test = null;
@@ -116,7 +121,8 @@ export class Search {
   // ---- below the field: what is wrong, or what may stand here
 
   // at the begin of a word only when asked (by ↓): the list covers what is below it
-  offer(asked = false) {
+  async offer(asked = false) {
+    if (asked) await this.running;
     if (document.activeElement !== this.field) return this.hide();
     const before = this.text.slice(0, this.field.selectionStart ?? this.text.length);
     this.offered = completions(before, this.tables[1].values());
@@ -158,7 +164,8 @@ export class Search {
   }
 
   // to another hit; one that is far from every change is shown then
-  next(by) {
+  async next(by) {
+    await this.running;
     const { found, far } = this;
     const all = new Set([...found, ...far]);
     const ids = far.length ? [...this.tables[1].keys()].filter((id) => all.has(id)) : found;

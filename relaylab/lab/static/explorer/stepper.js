@@ -29,7 +29,8 @@ export class Stepper {
   }
 
   reset() {
-    [this.at, this.index, this.steps] = [-1, -1, null];
+    [this.at, this.index, this.steps, this.wanted] = [-1, -1, null, -1];
+    this.asked = null; // what is under way is about another pass, or another pipeline
   }
 
   // the rewrites of a pass by its index; -1 for none
@@ -42,8 +43,9 @@ export class Stepper {
       return;
     }
     this.element.replaceChildren(dim("single rewrites: …")); // not those of the pass before
+    const asked = (this.asked = {});
     const found = await this.act.ask("steps", index);
-    if (index !== this.index) return;
+    if (asked !== this.asked) return;
     this.steps = found.steps ?? [];
     this.element.hidden = !this.steps.length;
     this.draw();
@@ -71,6 +73,7 @@ export class Stepper {
     const here = this.steps[at].next;
     if (here >= 0) return this.to(here);
     const found = await this.act.ask("next_rewrite", index, at);
+    if (index !== this.index || at !== this.at) return; // somebody went on meanwhile
     if (!(found.at >= 0)) return this.body.prepend(dim(found.error ?? "No later rewrite touched this node."));
     this.act.go(found.index, found.index + 1);
     this.wanted = found.at;

@@ -12,7 +12,8 @@ export class Undo {
   /**
    * @param {{ get: (name: string) => any, set: (name: string, value: any) => void, edit: (what: string) => any,
    *   refresh: () => void, say: (text: string) => void, changed: () => void,
-   *   look?: () => any, restore?: (look: any) => void }} act  a look is what is searched, folded and coloured
+   *   look?: () => any, restore?: (look: any) => void, editing?: () => Promise<any> | null }} act
+   *   a look is what is searched, folded and coloured; `editing` ends when what is edited just now is
    */
   constructor(act) {
     this.act = act;
@@ -56,7 +57,9 @@ export class Undo {
     return this.turn(this.future, this.past, "redo");
   }
 
-  async turn(from, to, what) {
+  turn(from, to, what) {
+    const editing = this.act.editing?.();
+    if (editing) return editing.then(() => this.turn(from, to, what)); // an edit is known once it is done
     const entry = from.pop();
     if (!entry) return this.act.say(`nothing to ${what}`);
     to.push(entry.view ? { view: this.view() } : entry);

@@ -94,8 +94,12 @@ export class Branches {
   }
 
   draw() {
-    const { field, run } = nameField("keep the pipeline as …", "name of a branch", (name) => this.change("keep", name));
+    const { field, run } = nameField("keep the pipeline as …", "name of a branch", (name) => {
+      field.value = "";
+      this.change("keep", name);
+    });
     field.size = 20;
+    field.value = this.bar.querySelector("input")?.value ?? ""; // what is being typed stays
     const [a, b] = this.sides;
     const use = () => this.change("use", a.name);
     const kept =

@@ -19,6 +19,7 @@ export class LivePane {
     /** @type {Map<string, string>} */
     this.written = new Map(); // how programs that were applied had been typed, by how they are printed
     this.paper = new Paper(() => this.typed());
+    this.paper.field.readOnly = true; // until there is a text: what was typed before would be lost
     this.faults = el("div", { className: "rl-faults", role: "status" });
     this.legend = el("div", { className: "rl-legend" });
     this.picture = el("div", { className: "rl-view" });
@@ -47,6 +48,7 @@ export class LivePane {
   async show() {
     const found = await this.act.ask("source");
     if (found.error) return this.faults.replaceChildren(problem(found.error));
+    this.paper.field.readOnly = false;
     const text = this.written.get(found.text) ?? found.text;
     if (this.base === text) return;
     if (this.base === null || this.paper.text === this.base) this.paper.text = text;

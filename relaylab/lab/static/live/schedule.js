@@ -39,10 +39,13 @@ export function schedule(kernel, ask) {
   };
   const bar = (name, time, most) =>
     el("div", {}, el("meter", { max: most, value: time }), ` ${short(time)} µs ${name}`);
+  let turn = 0;
   const run = async () => {
+    const asked = (turn += 1);
     shown.replaceChildren(dim("compiling …"));
     const taken = steps.filter(({ on, text }) => on && text.trim());
     const found = await ask(taken.map(({ text }) => text).join("\n"));
+    if (asked !== turn) return; // other steps were tried, and their answer was there
     shown.dataset.tried = found.error ?? "";
     if (found.error) return shown.replaceChildren(problem(found.error));
     const [picked, own] = found.times;

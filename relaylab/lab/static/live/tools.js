@@ -19,6 +19,7 @@ import { tensorMaps } from "../tabs/heat_map.js";
  * @property {(ids: string[]) => void} glow
  * @property {(text: string) => void} find  search for it in the graph
  * @property {(...children: any[]) => void} read
+ * @property {() => (...children: any[]) => boolean} hold  to be read later, unless something else was asked for by then
  * @property {(text: string) => void} problem
  * @property {(text: string) => void} say
  * @property {(index: number, state?: any, size?: number | null) => void} light
@@ -57,25 +58,28 @@ export class Tools {
   }
 
   async bisect() {
-    const { ask, read, go, arrive } = this.act;
-    read(paragraph("searching …"));
+    const { ask, go, arrive } = this.act;
+    this.act.read(paragraph("searching …"));
+    const read = this.act.hold();
     const found = await ask("bisect");
     const text = code(found.error ?? found.text);
-    if (!found.found) return read(heading("bisect"), text);
+    if (!found.found) return void read(heading("bisect"), text);
     const shown = [subheading("a program that shows it"), code(found.reproducer)];
     const maps = found.scene ? [tensorMaps(found.scene)] : []; // a pass that raised gives no values
     const tell = () => read(heading("bisect"), ...maps, text, ...shown);
-    tell();
+    if (!tell()) return;
     arrive(tell); // a selected node tells of the new stage, too
     go(found.index, found.index + 1);
   }
 
   async suggest() {
-    const { ask, read, stages, edit } = this.act;
-    read(paragraph("trying every pass …"));
-    const found = await ask("suggest", stages.shown);
+    const { ask, stages, edit } = this.act;
+    this.act.read(paragraph("trying every pass …"));
+    const read = this.act.hold();
+    const { after, shown } = stages;
+    const found = await ask("suggest", shown);
     const line = ({ name, ops, summary }) => {
-      const insert = link("", () => edit("insert", stages.after, name), "insert it here");
+      const insert = link("", () => edit("insert", after, name), "insert it here");
       insert.append(el("b", { textContent: `+ ${name}` }));
       const changes = ops.map(([op, n]) => `${n > 0 ? "+" : ""}${n} ${op}`).join(", ");
       return el("li", {}, insert, el("span", { textContent: ` ${changes}` }), dim(summary, "div"));
@@ -86,18 +90,20 @@ export class Tools {
   }
 
   async copy() {
+    const read = this.act.hold();
     const found = await this.act.ask("copy");
     const block = (title, text) => {
       const copy = button("copy", "", () => navigator.clipboard?.writeText(text));
       return [subheading(title), copy, code(text)];
     };
-    this.act.read(...block("as Python", found.python), ...block("as a command", found.command));
+    read(...block("as Python", found.python), ...block("as a command", found.command));
   }
 
   async memory() {
+    const read = this.act.hold();
     const found = await this.act.ask("memory");
     const words = "each bar: who fills these bytes, and how long they are kept";
     const shown = found.error ? problem(found.error) : tensorMaps(found.scene, words);
-    this.act.read(heading("memory plan"), shown);
+    read(heading("memory plan"), shown);
   }
 }

@@ -41,21 +41,25 @@ export class Ways {
   }
 
   async path(a, b) {
-    this.trace("path", await this.act.ask("path", this.act.stages.shown, a, b));
+    const { ask, stages, hold } = this.act;
+    const [{ shown }, read] = [stages, hold()];
+    const found = await ask("path", shown, a, b);
+    if (shown === stages.shown) this.trace("path", found, read);
   }
 
   async critical(figure) {
-    const { ask, stages, go, arrive } = this.act;
-    const found = await ask("critical", stages.shown, figure);
-    if (found.frame === undefined || found.frame === stages.shown) return this.trace("critical path", found);
-    arrive(() => this.trace("critical path", found));
+    const { ask, stages, go, arrive, hold } = this.act;
+    const [{ shown }, read] = [stages, hold()];
+    const found = await ask("critical", shown, figure);
+    if (shown !== stages.shown) return; // somebody went on meanwhile
+    if (found.frame === undefined || found.frame === shown) return this.trace("critical path", found, read);
+    arrive(() => this.trace("critical path", found, hold()));
     go(found.frame, found.frame);
   }
 
-  trace(title, found) {
+  trace(title, found, read) {
     const { act } = this;
     if (found.error) return act.problem(found.error);
-    act.glow(found.ids);
     const line = ([id, name, type]) =>
       el(
         "li",
@@ -64,7 +68,8 @@ export class Ways {
         dim(` ${type}`, "span"),
       );
     const list = el("ol", { className: "rl-story rl-trace" }, ...found.nodes.map(line));
-    act.read(heading(title), paragraph(found.text), list);
+    if (!read(heading(title), paragraph(found.text), list)) return;
+    act.glow(found.ids);
     act.say(found.text);
   }
 

@@ -26,8 +26,11 @@ function reason(found, pick, named) {
 export function why(ask, pick, asked) {
   const body = el("div", { className: "rl-why" });
   const list = (reasons, named) => el("ul", { className: "rl-story" }, ...reasons.map((r) => reason(r, pick, named)));
+  let turn = 0;
   const show = async (index) => {
+    const own = (turn += 1);
     const found = await ask(index);
+    if (own !== turn) return; // another pass was chosen, and its answer was there
     if (found.error) return body.replaceChildren(problem(found.error));
     const asked = [found.index, `${found.index + 1} ${found.pass}`];
     const others = found.passes.filter(([at]) => at !== found.index).map(([at, name]) => [at, `${at + 1} ${name}`]);

@@ -16,6 +16,8 @@ export class Detail {
     this.quiet = true; // nothing but words about the stage is there
     this.reading = false; // what a tool has to say is there
     this.failing = false;
+    this.turn = 0; // how often somebody wished something else to be there
+    this.id = ""; // what was told of last
     this.element = el("aside", { className: "rl-panel", "aria-live": "polite" });
   }
 
@@ -41,6 +43,8 @@ export class Detail {
 
   async about(id) {
     this.reading = false;
+    if (id !== this.id) this.turn += 1;
+    this.id = id;
     const { ask, stages, selected, figure, empty, code, follow, beside } = this.act;
     empty(!id);
     if (!id) return this.idle();
@@ -57,10 +61,23 @@ export class Detail {
 
   // back to the node, or to the words about the stage
   close() {
+    this.turn += 1;
     return this.about(this.act.selected());
   }
 
+  /** For what a tool says later: reads, unless another node or tool was asked for by then; says whether. */
+  hold() {
+    let { turn } = this;
+    return (...children) => {
+      if (turn !== this.turn) return false;
+      this.read(...children);
+      ({ turn } = this);
+      return true;
+    };
+  }
+
   read(...children) {
+    this.turn += 1;
     this.quiet = false;
     this.reading = true;
     this.act.empty(false, true);

@@ -34,7 +34,10 @@ function passes(ask) {
 // The blocks and loops of a kernel, over the whole window.
 function controlFlow(ask) {
   const made = button("Control flow", "its blocks and loops, with their instructions", async () => {
+    made.disabled = true; // until it is there, once is enough
     const found = await ask();
+    made.disabled = false;
+    if (!made.isConnected) return; // another kernel is shown by now
     if (found.error) made.replaceWith(problem(found.error));
     else enlarge(found.scene, made, true);
   });
