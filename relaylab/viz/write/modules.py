@@ -1,7 +1,7 @@
 """ES modules put together into one script, for pages and widgets that load nothing.
 
 All modules share one scope in the end, so no two may declare the same name and none exports; comments, types among
-them, blank lines and indentation stay behind, so no text in backticks may have a line break of its own.
+them, blank lines, indentation and most line breaks stay behind, so no text in backticks may have a line break of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _BEHIND = re.compile(r"(?<=[;,(){}\[\]:?])[ \t]+//[^\n]*$|/\*\* @type [^\n]*? \*
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 _INDENT = re.compile(r"^\s+", re.MULTILINE)
 """Blank lines and indentation."""
+_OPEN = re.compile(r"^((?:(?!//)[^\n])*[,;{(\[=>?:&|])\n", re.MULTILINE)
+_CLOSING = re.compile(r"^((?:(?!//)[^\n])*)\n(?=[)}\].?:&|])", re.MULTILINE)
+"""Line breaks that end nothing: what stands before or behind them says that they do not; no line with a comment."""
 
 
 def modules(entry: Path) -> list[Path]:
@@ -42,4 +45,6 @@ def script(entry: Path) -> str:
 def _code(text: str) -> str:
     for pattern in (_IMPORT, COMMENT, _BEHIND, _EXPORT, _INDENT):
         text = pattern.sub("", text)
+    for pattern in (_OPEN, _CLOSING):
+        text = pattern.sub(r"\1", text)
     return text.strip()

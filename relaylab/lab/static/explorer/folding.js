@@ -34,7 +34,8 @@ export class Folding {
   /** @param {{ picture: () => any, selected: () => string, pick: (id: string) => void, refresh: () => void,
    *   moving?: () => void, closer?: () => void, direction?: () => string | null,
    *   drawn?: (run: () => void) => void }} act
-   *   `drawn` runs something once the picture that is on its way is there: what is folded are groups of it; a direction, `LR` or `TB`; empty for the one that was chosen last, null for pictures that have but one */
+   *   `drawn` runs something once the picture that is on its way is there: what is folded are groups of it;
+   *   a direction, `LR` or `TB`; empty for the one that was chosen last, null for pictures that have but one */
   constructor(act) {
     this.act = act;
     /** @type {Set<string>} */
