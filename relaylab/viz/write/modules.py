@@ -1,7 +1,7 @@
 """ES modules put together into one script, for pages and widgets that load nothing.
 
 All modules share one scope in the end, so no two may declare the same name and none exports; comments, types among
-them, blank lines, indentation and most line breaks stay behind, so no text in backticks may have a line break of its own.
+them, blank lines, indentation and most line breaks stay behind, so no text in backticks has a line break.
 """
 
 from __future__ import annotations
