@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 from relaylab import relay
 from relaylab.codegen.build import compile_main, parse_target
@@ -21,10 +23,10 @@ from relaylab.loop.schedule import Schedule
 from relaylab.runtime.executable import ExecutionPlan
 from relaylab.runtime.module import GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Duration, Report
-from relaylab.study.running import profile_executable, seeded
+from relaylab.study.running import example_inputs, example_sizes, plain_name, profile_executable, run_executable, seeded
 from relaylab.study.schedules import Trial
 from relaylab.study.stage_text import Constants, printed
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.text import text
 from relaylab.transform import PassContext
 
@@ -136,36 +138,61 @@ class Kernels:
 
         Raises RelayValueError for steps that may not be taken, and for functions of which no code was made.
         """
-        if self.executable is not None:
-            raise RelayValueError(
-                "schedules are tried on programs of known sizes and without control flow",
-                code="study.open-sizes",
-                help="say sizes behind the name of the program, as in net.relay:n=8 or %relay_explore mod:n=8",
-            )
-        name = self.library.kernel_called(self.names.get(function, "of this node"))
+        name = self.compiled.kernel_called(self.names.get(function, "of this node"))
         schedule = Schedule.parse(steps)
+        if self.executable is None:
+            return Trial(name, schedule, self.library, self._scheduled(name, schedule), partial(self._scheduled, name))
+        build = partial(self._open, name)
+        return Trial(name, schedule, build(None), build(schedule), build, self.inputs)
 
-        def build(schedule: Schedule) -> GraphExecutorFactoryModule:
-            with PassContext(config={SCHEDULES: {name: schedule}}):
-                return compile_main(self.mod, self.target, ir_mod=self.mod)
+    def _scheduled(self, name: str, schedule: Schedule) -> GraphExecutorFactoryModule:
+        with PassContext(config={SCHEDULES: {name: schedule}}):
+            return compile_main(self.mod, self.target, ir_mod=self.mod)
 
-        return Trial(name, schedule, self.library, build(schedule), build)
+    def _open(self, name: str, schedule: Schedule | None) -> VMExecutable:
+        """The executable anew. Its form for all sizes is measured, however often it runs for those of the example."""
+        assert self.source is not None
+        config = {} if schedule is None else {SCHEDULES: {name.rpartition("/")[2]: schedule}}
+        try:
+            with PassContext(opt_level=self.opt_level, config=config):
+                made = relay.vm.compile(self.source, self.target)
+            made.parts()  # says what may not be taken
+        except RelayError as error:
+            if error.code != "schedule.unknown-kernel":
+                raise
+            raise RelayValueError(
+                f"`{name}` takes no schedule: it is made when data has decided its sizes",
+                code="study.no-schedule",
+                help="extract the part behind what data decides, and try it there with sizes of your own",
+            ) from None
+        run_executable(made, self.inputs)
+        if made.specializations is not None and made.specializations.open is not None:
+            made.specializations.open.seconds = math.inf
+        return made
+
+    @cached_property
+    def inputs(self) -> dict[str, Any]:
+        """What a measured program is run on, of inputs whose sizes are open; the others are drawn."""
+        return {} if self.executable is None else {**example_inputs(self.executable)}
+
+    @property
+    def sizes(self) -> str:
+        """For which sizes times are measured, in words, as in `n = 8`; empty where none are open."""
+        return "" if self.executable is None else example_sizes(self.executable)
 
     def times(self, number: int = 5) -> dict[Function, float]:
         """Measured microseconds of each fused function, all its calls together."""
-        # what goes step by step to be measured, and the parts of a form, call the same kernels by other first names
-        plain = lambda name: name.partition("_fused_")[2]
         spent: dict[str, float] = {}
         for call in self._report(number).calls:
-            name, took = plain(str(call["Name"])), call["Duration (us)"]
+            name, took = plain_name(str(call["Name"])), call["Duration (us)"]
             spent[name] = spent.get(name, 0.0) + (took.microseconds if isinstance(took, Duration) else 0.0)
-        names = {f: plain(name) for f, name in self.names.items()}
+        names = {f: plain_name(name) for f, name in self.names.items()}
         shared = Counter(names.values())
         return {f: spent[name] / shared[name] for f, name in names.items() if name in spent}
 
     def _report(self, number: int) -> Report:
         if self.executable is not None:
-            return profile_executable(self.executable, number=number)
+            return profile_executable(self.executable, self.inputs, number)
         return seeded(self.library).profile(repeat=number, roofline=False)
 
 

@@ -12,11 +12,17 @@ import numpy as np
 from relaylab import relay, viz
 from relaylab.codegen.inspection.llvm_passes import LLVMStep, llvm_passes
 from relaylab.codegen.kernels.kernel import module_text
+from relaylab.codegen.network.open_sizes import evaluated
+from relaylab.codegen.specializations import FIRST_SIZE
 from relaylab.codegen.vm import VirtualMachine, VMExecutable
 from relaylab.codegen.vm_parts import CompiledParts
 from relaylab.codegen.vm_profiler import VirtualMachineProfiler
 from relaylab.interp import random_inputs
+from relaylab.interp.inputs import random_value
 from relaylab.interp.values import Value
+from relaylab.ir import Function
+from relaylab.ir.dims import SymbolicDim
+from relaylab.ir.free import sizes_in
 from relaylab.ir.types import TensorType
 from relaylab.runtime.device import cpu
 from relaylab.runtime.graph_executor import GraphModule
@@ -31,6 +37,8 @@ from relaylab.transform import PassContext
 
 T = TypeVar("T")
 Compiled = GraphExecutorFactoryModule | VMExecutable
+EXAMPLE_SIZE = FIRST_SIZE
+"""What open sizes are where something is measured and nobody can say any: as in the figures of `summary`."""
 HOT = 5
 """Of how many kernels a report has the Relay function."""
 
@@ -200,7 +208,7 @@ def arguments(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, seed: 
     RelayValueError `study.no-input` for a name that is none, `study.open-sizes` for inputs of open size that nobody
     gives: how long something takes depends on them.
     """
-    given, main = inputs or {}, (exe.program if exe.specializations is None else exe.specializations.mod)["main"]
+    given, main = inputs or {}, _main(exe)
     names = exe.get_function_params("main")
     for name in given:
         if name not in names:
@@ -214,6 +222,34 @@ def arguments(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, seed: 
                 help=f"give an array of the size that you want to know of: {name}=array",
             )
     return [given.get(name, value) for name, value in zip(names, random_inputs(main, seed))]
+
+
+def _main(exe: VMExecutable) -> Function:
+    return (exe.program if exe.specializations is None else exe.specializations.mod)["main"]
+
+
+def example_inputs(exe: VMExecutable, size: int = EXAMPLE_SIZE, seed: int = 0) -> dict[str, Value]:
+    """Inputs whose sizes are open, drawn with this number for each open size."""
+    given = dict[str, Value]()
+    rng = np.random.default_rng(seed)
+    for name, p in zip(exe.get_function_params("main"), _main(exe).params):
+        t = p.checked_type
+        if isinstance(t, TensorType) and t.is_dynamic:
+            sizes = dict.fromkeys(sizes_in(t.shape), size)
+            shape = [
+                evaluated(d, sizes) if isinstance(d, SymbolicDim) else d if isinstance(d, int) else size
+                for d in t.shape
+            ]
+            given[name] = random_value(TensorType(tuple(shape), t.dtype), rng)
+    return given
+
+
+def example_sizes(exe: VMExecutable, size: int = EXAMPLE_SIZE) -> str:
+    """In words what the sizes of `example_inputs` are, as in `n = 8`; empty if no size is open."""
+    shapes = [p.checked_type.shape for p in _main(exe).params if isinstance(p.checked_type, TensorType)]
+    named = [str(d) for s in shapes for d in sizes_in(s)]
+    unnamed = ["?" for s in shapes for d in s if not isinstance(d, int | SymbolicDim)]
+    return ", ".join(f"{name} = {size}" for name in dict.fromkeys([*named, *unnamed]))
 
 
 def run_executable(
@@ -249,6 +285,20 @@ def profile_executable(exe: VMExecutable, inputs: Mapping[str, Any] | None = Non
             texts[name] = homes[0].relay_text(name)
     setup: dict[str, Metric] = {"Executor": "virtual machine", "A whole call (us)": Duration(1e6 * whole)}
     return Report(calls, {"cpu0": device}, setup, texts)
+
+
+def calls_of(lib: Compiled, inputs: Mapping[str, Any]) -> Callable[[], Sequence[Mapping[str, Metric]]]:
+    """A function that runs a compiled program on inputs and gives the measured calls of its kernels."""
+    if isinstance(lib, VMExecutable):
+        machine, values = VirtualMachineProfiler(lib), arguments(lib, inputs)
+        return lambda: machine.profile(*values).calls
+    module = seeded(lib, inputs)
+    return lambda: module.profile(repeat=1, roofline=False).calls
+
+
+def plain_name(kernel: str) -> str:
+    """The name of a kernel without its first one, which what goes step by step, and parts of a form, have otherwise."""
+    return kernel.partition("_fused_")[2] or kernel
 
 
 def _microseconds(call: Mapping[str, Metric]) -> float:

@@ -6,9 +6,10 @@ import ctypes
 import difflib
 import re
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, module_text
 from relaylab.codegen.llvm.jit import compile_objects
 from relaylab.codegen.operations.schedules import SCHEDULES
+from relaylab.codegen.vm_parts import CompiledParts
 from relaylab.interp.agreement import relative_error
 from relaylab.loop.parse import parse
-from relaylab.loop.program import For, LoopProgram, Statement, inside
+from relaylab.loop.program import For, LoopProgram, Statement, inside, sizes_in
 from relaylab.loop.run import prepare, run
 from relaylab.loop.schedule import FROM, PRIMITIVES, Schedule, table
 from relaylab.loop.schedule.schedule import KERNEL
@@ -29,14 +31,14 @@ from relaylab.runtime.peaks import machine_peaks
 from relaylab.runtime.profiling import Duration
 from relaylab.runtime.threads import num_threads
 from relaylab.study.program import Loadable, load
-from relaylab.study.running import built, seeded
+from relaylab.study.running import Compiled, built, calls_of, looked_at, plain_name, run_library
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
 
 REPEATS = 20
 MOST_TURNS = 1 << 17  # of loops that the evaluator does one after another: some seconds
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 3)
-Build = Callable[[Schedule], GraphExecutorFactoryModule]
+Build = Callable[[Schedule], Compiled]
 
 
 @dataclass(frozen=True)
@@ -55,25 +57,31 @@ class ScheduleMoment:
 @dataclass(frozen=True)
 class Trial:
     """A kernel with the loops that the compiler picked and with those of a schedule, each in the whole program, which
-    `build` makes with any schedule of the kernel."""
+    `build` makes with any schedule of the kernel, and which runs on `inputs`; those that are not given are drawn."""
 
     kernel: str
     schedule: Schedule
-    picked: GraphExecutorFactoryModule
-    scheduled: GraphExecutorFactoryModule
+    picked: Compiled
+    scheduled: Compiled
     build: Build
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def loops(self) -> str:
         """The loops of the schedule; not those that lay an input out before."""
-        return self._loops(self.scheduled)
+        return self._loops(self._looked)
+
+    @cached_property
+    def _looked(self) -> GraphExecutorFactoryModule | CompiledParts:
+        return looked_at(self.scheduled)
 
     @cached_property
     def before(self) -> str:
         """The loops that the steps begin with: the plain ones, or what `from` says."""
-        return self._loops(self.build(Schedule(tuple(s for s in self.schedule.steps[:1] if s.name == FROM))))
+        plain = self.build(Schedule(tuple(s for s in self.schedule.steps[:1] if s.name == FROM)))
+        return self._loops(looked_at(plain))
 
-    def _loops(self, module: GraphExecutorFactoryModule) -> str:
+    def _loops(self, module: GraphExecutorFactoryModule | CompiledParts) -> str:
         return re.split(f"^(?={KERNEL} )", module.inspect("loop", self.kernel), flags=re.MULTILINE)[-1]
 
     @property
@@ -84,29 +92,31 @@ class Trial:
     @property
     def llvm(self) -> str:
         """The LLVM IR of the loops."""
-        return self.scheduled.inspect("llvm", self.kernel)
+        return self._looked.inspect("llvm", self.kernel)
 
     @property
     def assembly(self) -> str:
         """The machine code of the loops."""
-        return self.scheduled.inspect("asm", self.kernel)
+        return self._looked.inspect("asm", self.kernel)
 
     @cached_property
     def evaluated(self) -> float | None:
         """How far the machine code of the loops is from the loop evaluator on numbers from a seed, relative to the
-        largest result; None where the loops have too many turns to be evaluated."""
-        program, kernel = parse(self.loops, verify=False), self.scheduled.linked(self.kernel)[-1].kernel
+        largest result; None where the loops have too many turns to be evaluated, or sizes that a run says."""
+        program, kernel = parse(self.loops, verify=False), self._looked.linked(self.kernel)[-1].kernel
+        if not isinstance(kernel.scratch, int) or sizes_in(program.nests, program.scratch):
+            return None
         return None if turns_of(program) > MOST_TURNS else _apart(program, kernel)
 
     @cached_property
     def error(self) -> float:
         """The largest difference of the program's results from those of the picked loops, relative to the largest."""
-        return _error(self.picked, self.scheduled)
+        return _error(self.picked, self.scheduled, self.inputs)
 
     @cached_property
     def microseconds(self) -> tuple[float, float]:
         """The kernel's median time with the picked loops and with the schedule, measured in turn."""
-        picked, own = _in_turn(self.kernel, [self.picked, self.scheduled])
+        picked, own = _in_turn(self.kernel, [self.picked, self.scheduled], self.inputs)
         return picked, own
 
     @cached_property
@@ -114,23 +124,22 @@ class Trial:
         """The kernel after each step, the loops that they begin with first; all measured in turn."""
         steps, given = self.schedule.steps, self.schedule.loops
         first = 1 if steps and steps[0].name == FROM else 0
-        made: list[tuple[str, GraphExecutorFactoryModule | RelayError]] = []
+        made: list[tuple[str, Compiled | RelayError]] = []
         for k in range(first, len(steps) + 1):
             name = str(steps[k - 1]) if k else "the loops as given" if given else "the plain loops"
             try:
                 made.append((name, self.build(Schedule(steps[:k], given))))
             except RelayError as error:
                 made.append((name, error))
-        times = iter(_in_turn(self.kernel, [lib for _, lib in made if not isinstance(lib, RelayError)]))
+        compiled = [lib for _, lib in made if not isinstance(lib, RelayError)]
+        times = iter(_in_turn(self.kernel, compiled, self.inputs))
         found, before = list[ScheduleMoment](), ""
         for name, lib in made:
             if isinstance(lib, RelayError):
                 found.append(ScheduleMoment(name, why=str(lib)))
                 continue
-            loops = self._loops(lib)
-            found.append(
-                ScheduleMoment(name, loops, _difference(before or loops, loops), next(times), _error(self.picked, lib))
-            )
+            loops, apart = self._loops(looked_at(lib)), _error(self.picked, lib, self.inputs)
+            found.append(ScheduleMoment(name, loops, _difference(before or loops, loops), next(times), apart))
             before = loops
         return found
 
@@ -151,8 +160,9 @@ class Trial:
     @property
     def share(self) -> float:
         """The least time for the kernel's operations and bytes at the peaks of this machine, over the measured one."""
-        steps, peaks = self.scheduled.executable.plan.steps, machine_peaks(num_threads())
-        own = [s for s in steps if s.label == self.kernel]
+        looked, name, peaks = self._looked, self.kernel, machine_peaks(num_threads())
+        home, name = (looked, name) if isinstance(looked, GraphExecutorFactoryModule) else looked.home(name)
+        own = [s for s in home.executable.plan.steps if s.label == name]
         measured = max(self.microseconds[1] / 1e6, 1e-15)
         return peaks.roof(sum(s.flops for s in own), sum(s.bytes for s in own), measured)[1] / measured
 
@@ -162,7 +172,8 @@ class Trial:
         before, after = self.microseconds
         ratio = f"{before / after:.2f} x as fast as" if after else "beside"
         own = self.evaluated
-        beside = "too many turns for the loop evaluator" if own is None else f"by {own:.2g} from the loop evaluator's"
+        refused = "nothing for the loop evaluator: too many turns, or sizes that a run says"
+        beside = refused if own is None else f"by {own:.2g} from the loop evaluator's"
         return "\n".join(
             (
                 f"{after:.1f} us, {ratio} the picked loops ({before:.1f} us), {self.share:.0%} of the roofline",
@@ -202,24 +213,22 @@ def schedule_steps() -> str:
     return table(PRIMITIVES.values())
 
 
-def _results(lib: GraphExecutorFactoryModule) -> list[np.ndarray]:
-    module = seeded(lib)
-    module.run()
-    return [module.get_output(k).numpy() for k in range(module.get_num_outputs())]
+def _results(lib: Compiled, inputs: Mapping[str, Any]) -> list[np.ndarray]:
+    found = run_library(lib, inputs)
+    return found if isinstance(found, list) else [found]
 
 
-def _error(picked: GraphExecutorFactoryModule, other: GraphExecutorFactoryModule) -> float:
+def _error(picked: Compiled, other: Compiled, inputs: Mapping[str, Any]) -> float:
     """How far the results of a program are from those with the picked loops."""
-    return max((relative_error(c, a) for a, c in zip(_results(picked), _results(other))), default=0.0)
+    return max((relative_error(c, a) for a, c in zip(_results(picked, inputs), _results(other, inputs))), default=0.0)
 
 
-def _in_turn(kernel: str, libs: Sequence[GraphExecutorFactoryModule]) -> list[float]:
+def _in_turn(kernel: str, libs: Sequence[Compiled], inputs: Mapping[str, Any]) -> list[float]:
     """The median time of a kernel in each program, measured in turn."""
-    runs = [(seeded(lib), list[float]()) for lib in libs]
+    runs, plain = [(calls_of(lib, inputs), list[float]()) for lib in libs], plain_name(kernel)
     for turn in range(REPEATS):
-        for module, spent in runs if turn % 2 else runs[::-1]:  # which is first may decide
-            calls = module.profile(repeat=1, roofline=False).calls
-            took = [c["Duration (us)"] for c in calls if c["Name"] == kernel]
+        for calls, spent in runs if turn % 2 else runs[::-1]:  # which is first may decide
+            took = [c["Duration (us)"] for c in calls() if plain_name(str(c["Name"])) == plain]
             spent.append(sum(t.microseconds for t in took if isinstance(t, Duration)))
     return [statistics.median(spent) for _, spent in runs]
 
@@ -252,7 +261,7 @@ def _apart(program: LoopProgram, kernel: Kernel) -> float:
     run(program, memory)
     text = module_text([kernel], attributes=target.attributes)
     library = linker().link(tuple(compile_objects([text], target, 1)), {kernel.name})
-    assert isinstance(kernel.scratch, int), "a program without open sizes"
+    assert isinstance(kernel.scratch, int)
     held = {"scratch": aligned(max(1, kernel.scratch)), **given}
     bases = (ctypes.c_void_p * len(kernel.operands))(*(held[role].ctypes.data for role in kernel.operands))
     FUNCTION(library[kernel.name])(bases, 0, kernel.items, 0)

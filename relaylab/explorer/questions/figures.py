@@ -48,7 +48,10 @@ def overlay(session: Session, name: str, frame: Frame) -> Overlay:
         there = {k: v for k, v in known.items() if k in view.node_by_id or k in view.group_by_id}
         view = measured(view, "time" if figure.measured else name, there)
     values = {key: value for key, value in values_of(view, name).items() if value}
-    return {"name": name, "unit": figure.unit, "values": values, "note": CARRIED if carried else ""}
+    notes = [CARRIED] if carried else []
+    if figure.measured and session.kernels.sizes:
+        notes.append(f"measured for {session.kernels.sizes}")
+    return {"name": name, "unit": figure.unit, "values": values, "note": "; ".join(notes)}
 
 
 def _figure(session: Session, name: str) -> Figure:
@@ -102,9 +105,10 @@ def _on_nodes(view: viz.View, values: Mapping[str, float]) -> dict[str, float]:
 
 
 class Operators(TypedDict):
-    """Operators as name, calls, MACs, bytes, microseconds."""
+    """Operators as name, calls, MACs, bytes, microseconds; for which sizes they were measured if some are open."""
 
     frame: int
+    sizes: str
     rows: list[tuple[str, int, float, float, float | None]]
 
 
@@ -113,4 +117,5 @@ def operators(session: Session, frame: Frame, measured: bool = False) -> Operato
     """The table of operators of a frame, as rows; with measured times it is that of the last frame."""
     at = len(session.frames) - 1 if measured else frame
     table = viz.operator_table(session.frames.views[at], session.times() if measured else None)
-    return {"frame": at, "rows": [(r.operator, r.calls, r.macs, r.bytes, r.time) for r in table.rows]}
+    sizes = session.kernels.sizes if measured else ""
+    return {"frame": at, "sizes": sizes, "rows": [(r.operator, r.calls, r.macs, r.bytes, r.time) for r in table.rows]}

@@ -63,13 +63,14 @@ def _without_code(session: Session, function: Function | None) -> str:
 
 class LoopsTried(TypedDict):
     """What steps make of the loops of a kernel, line by line; the largest difference of the program's results relative
-    to the largest; microseconds with the picked loops and with these; the steps that there are, and what each
-    does.
+    to the largest; microseconds with the picked loops and with these, and for which sizes if some are open; the steps
+    that there are, and what each does.
     """
 
     rows: list[TextRow]
     error_size: float
     times: tuple[float, float]
+    sizes: str
     known: list[tuple[str, str]]
 
 
@@ -84,6 +85,7 @@ def loops(session: Session, frame: Frame, name: str, steps: str) -> LoopsTried |
         "rows": plain_rows(tried.before, tried.loops, MOST_LOOPS),
         "error_size": tried.error,
         "times": tried.microseconds,
+        "sizes": session.kernels.sizes,
         "known": [(p.usage, p.says) for p in PRIMITIVES.values()],
     }
 

@@ -88,9 +88,10 @@ export interface Critical {
   nodes: [string, string, string][];
 }
 
-/** Operators as name, calls, MACs, bytes, microseconds. */
+/** Operators as name, calls, MACs, bytes, microseconds; for which sizes they were measured if some are open. */
 export interface Operators {
   frame: number;
+  sizes: string;
   rows: [string, number, number, number, number | null][];
 }
 
@@ -106,11 +107,12 @@ export interface KernelLevels {
   why: string;
 }
 
-/** What steps make of the loops of a kernel, line by line; the largest difference of the program's results relative to the largest; microseconds with the picked loops and with these; the steps that there are, and what each does. */
+/** What steps make of the loops of a kernel, line by line; the largest difference of the program's results relative to the largest; microseconds with the picked loops and with these, and for which sizes if some are open; the steps that there are, and what each does. */
 export interface LoopsTried {
   rows: [string, string | number, string, number[]][];
   error_size: number;
   times: [number, number];
+  sizes: string;
   known: [string, string][];
 }
 

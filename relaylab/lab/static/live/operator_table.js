@@ -45,6 +45,7 @@ export class OperatorTable {
       return this.body.replaceChildren(problem(found.error));
     }
     if (found.frame !== stages.shown) this.words.textContent = `times are those of the last stage, ${found.frame}`;
+    if (found.sizes) this.words.textContent = `times are those for ${found.sizes}`;
     this.rows = found.rows;
     this.draw();
   }

@@ -53,6 +53,7 @@ export function schedule(kernel, ask) {
     shown.replaceChildren(
       bar("picked loops", picked, most),
       bar("these steps", own, most),
+      ...(found.sizes ? [dim(`measured for ${found.sizes}`)] : []),
       dim(`largest error ${found.error_size.toExponential(0)} of the largest value`),
       difference(found.rows, () => {}, "loops"),
       fold(
