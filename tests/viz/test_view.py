@@ -254,3 +254,11 @@ def test_a_card_says_nothing_of_what_is_left_to_the_operator() -> None:
     assert ("units", "None") in [(a.name, a.value) for a in node.attrs], "queries find it"
     assert not any("None" in line.text for line in card(node).lines)
     assert any("units=None" in line.text for line in card(node, attrs="all").lines)
+
+
+def test_a_field_of_a_field_is_called_after_what_makes_the_tuple():
+    """It was called `.1.0`, after nothing."""
+    x = relay.var("x", shape=(2, 4))
+    pair = relay.TupleGetItem(relay.Tuple([x, relay.split(x, 2, axis=1).astuple()]), 1)
+    view = viz.view(relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.TupleGetItem(pair, 0)))))
+    assert [n.title for n in view.nodes if n.kind == "projection"][-1] == "tuple.1.0"

@@ -28,6 +28,7 @@ from relaylab.viz.graph.boxes import ATOMS, BoxPlan, Key
 from relaylab.viz.graph.view import Edge, Group, Node, Operand
 
 Inputs = Iterable[tuple[Expr, str, str]]  # operand, its name, the kind of the edge that brings it
+MOST_FIELDS = 3  # of tuples within tuples that a title says
 
 
 @dataclass(slots=True)
@@ -239,9 +240,17 @@ class GraphBuilder:
         if expr is self.plan.root and self.plan.name:
             return f"@{self.plan.name}"
         if isinstance(expr, TupleGetItem):
-            return f"{facts.title(self.plan.resolve(expr.tuple_value))}.{expr.index}"
+            return self._field(expr)
         known = self.texts.get(expr, "") if isinstance(expr, Constant) and expr.data.ndim else ""
         return facts.title(expr) if not known or known.startswith("meta[") else known
+
+    def _field(self, expr: TupleGetItem) -> str:
+        """The field of a tuple after what makes it, also where that is a field itself, of few tuples within tuples."""
+        made, path = self.plan.resolve(expr.tuple_value), [expr.index]
+        while isinstance(made, TupleGetItem) and len(path) < MOST_FIELDS:
+            path.append(made.index)
+            made = self.plan.resolve(made.tuple_value)
+        return f"{facts.title(made)}.{'.'.join(map(str, reversed(path)))}"
 
     def _link(self, name: str, key: Hashable) -> None:
         """The edge from a global function's box to a call of it."""
