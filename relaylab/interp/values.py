@@ -189,11 +189,20 @@ def _to_array(arg: Value, t: Type | None, what: str) -> Array:
     if isinstance(t, TensorType) and not fits(array, t):
         given = TensorType(array.shape, array.dtype) if array.dtype != object else "an object array"
         raise RelayTypeError(
-            f"{what} is {given}, the program asks for {t}",
-            code="interp.wrong-argument",
-            help="convert it: numpy.asarray(x, dtype)",
+            f"{what} is {given}, the program asks for {t}", code="interp.wrong-argument", help=_remedy(array, t)
         )
     return array
+
+
+def _remedy(array: Array, t: TensorType) -> str:
+    """What makes an array fit a type: another data type, or the first axis that has another size."""
+    if t.dtype not in (array.dtype.name, dtype_name(array.dtype)):
+        return f'convert it: x.astype("{t.dtype}")'
+    if array.ndim != len(t.shape):
+        return f"give an array of {counted(len(t.shape), 'dimension')}: this one has {array.ndim}"
+    sizes = enumerate(zip(t.shape, array.shape))
+    axis, wanted, given = next((k, d, n) for k, (d, n) in sizes if not isinstance(d, AnyDim) and int(d) != n)
+    return f"axis {axis} has to be {wanted} long, not {given}"
 
 
 def _says(given: object, array: Array) -> bool:
