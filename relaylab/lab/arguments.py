@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from IPython.core.error import UsageError
@@ -56,12 +56,24 @@ def parse(magic: Callable[..., object], line: str) -> argparse.Namespace:
     except ValueError as error:  # of the splitting
         raise UsageError(f"{error} in `{text}`") from None
     except UsageError as error:
-        wrong = re.search(r"unrecognized arguments: (--?[\w-]+)", str(error))
+        told, hint = str(error), ""
         options = [o for action in actions(parser) for o in action.option_strings if o.startswith("--")]
-        hint = did_you_mean(wrong[1], options) if wrong else ""
-        if "are required" in str(error):
+        wrong = re.search(r"unrecognized arguments: (\S+)", told)
+        if wrong:
+            hint = did_you_mean(wrong[1], options) if wrong[1].startswith("-") else ""
+            if not wrong[1].startswith("-") and "--passes" in options:
+                hint = f"passes stand behind -p, as in -p {wrong[1]}"
+        if "are required" in told:
+            told = _required(told, parser)
             hint = "; ".join(m.usage for m in MAGICS if m.method == magic.__name__)
-        raise UsageError(f"{error}{'; ' + hint if hint else ''}") from None
+        raise UsageError(f"{told}{'; ' + hint if hint else ''}") from None
+
+
+def _required(told: str, parser: argparse.ArgumentParser) -> str:
+    """What argparse says is missing, without arguments of which there may be none."""
+    head, _, names = told.partition(": ")
+    free = {action.dest for action in actions(parser) if action.nargs in ("*", "?")}
+    return f"{head}: {', '.join(n for n in names.split(', ') if n not in free)}"
 
 
 def parser_of(magic: Callable[..., object]) -> argparse.ArgumentParser:
@@ -146,7 +158,7 @@ def program_of(text: str, namespace: Namespace) -> Program:
     named = _SIZED.fullmatch(text)
     if named is not None:
         return with_told(program_of(named[1], namespace), named[2])
-    value = value_of(text, namespace)
+    value = value_of(text, namespace) if not _like_a_file(text, namespace) else _no_file(text)
     params: dict[str, Any] = {}
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], IRModule):
         value, params = value
@@ -157,6 +169,22 @@ def program_of(text: str, namespace: Namespace) -> Program:
     if not isinstance(value, IRModule):
         raise UsageError(f"`{text}` is {kind_of(value)}, expected an IRModule, an expression, a network or a file")
     return Program(python_name(text, "module"), value, params)
+
+
+def _like_a_file(text: str, namespace: Namespace) -> bool:
+    """Whether a text can only be the name of a file: `net.onx`, `models/net.onnx`, where no `net` is known."""
+    found = re.fullmatch(r"(\w[\w-]*)(?:[./\\][\w.-]+)+", text)
+    return found is not None and found[1] not in namespace and not found[1].isdigit()
+
+
+def _no_file(text: str) -> NoReturn:
+    folder = os.path.dirname(text)
+    try:
+        known = [os.path.join(folder, name) for name in os.listdir(folder or ".")]
+    except OSError:
+        raise UsageError(f"there is no folder `{folder}`, and no name for `{text}`") from None
+    near = did_you_mean(text, known)
+    raise UsageError(f"there is no file and no name `{text}`{'; ' + near if near else ''}")
 
 
 def with_params(program: Program, name: str | None, namespace: Namespace) -> Program:

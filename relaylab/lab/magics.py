@@ -81,6 +81,8 @@ class _Shell:
     def give(self, args: argparse.Namespace, value: object) -> object:
         """Bind the result if asked, and return it unless asked to be quiet."""
         if args.out:
+            if not is_name(args.out) and hasattr(args, "save"):
+                raise UsageError(f"`{args.out}` is not a name: --save {args.out} writes a file, -o NAME binds a name")
             self.bind(args.out, value)
         return None if args.quiet else value
 

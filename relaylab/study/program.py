@@ -193,7 +193,11 @@ def with_sizes(mod: IRModule, told: Told, file: str) -> IRModule:
     mod = relay.transform.InferType()(mod)
     inputs = input_tensors(mod["main"].params)
     if not is_open(mod) or len(inputs) != len(mod["main"].params):
-        raise RelayValueError(f"{file} leaves no sizes of tensors open that could be told", code="import.shape")
+        raise RelayValueError(
+            f"{file} leaves no sizes of tensors open that could be told",
+            code="import.shape",
+            help="leave out what stands behind the `:`",
+        )
     declared = {p.name_hint: tuple(_size(p.name_hint, k, d) for k, d in enumerate(t.shape)) for p, t in inputs}
     shapes = filled(declared, told, file)
     for name, shape in declared.items():

@@ -18,3 +18,22 @@ def test_the_reference_lists_every_magic_with_its_arguments(ip):
     assert all(a.help for e in found.values() for a in e.arguments), "every argument says what it is"
     assert all(e.example.lstrip("%").split()[0] == e.name for e in found.values())
     assert ("-p, --passes A,B(…)", "these passes instead of the default ones") in found["relay_bisect"].arguments
+
+
+def test_wrong_lines_say_what_helps(cell, ip, tmp_path, monkeypatch):
+    (tmp_path / "net.onnx").write_bytes(b"")
+    monkeypatch.chdir(tmp_path)
+    cell("from relaylab import relay\nmod, _ = relay.testing.mlp.get_workload(1)")
+    told = {
+        "%relay_passes mod FoldConstant": "passes stand behind -p, as in -p FoldConstant",
+        "%relay_passes net.onx": "there is no file and no name `net.onx`; did you mean `net.onnx`?",
+        "%relay_passes net.onx:batch=3": "there is no file and no name `net.onx`; did you mean `net.onnx`?",
+        "%relay_passes nowhere/net.onnx": "there is no folder `nowhere`",
+        "%relay_viz mod -o net.svg": "--save net.svg writes a file, -o NAME binds a name",
+        "%relay_profile": "required: program; %relay_profile",
+        "%relay_profile mod:n=8": "leave out what stands behind the `:`",
+        "%relay_passes mod.nothing": "has no attribute 'nothing'",
+    }
+    for line, words in told.items():
+        found = cell(line)
+        assert words in found.err + found.out, line
