@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from relaylab.frontend.graph import Graph, module_of
+from relaylab.frontend.onnx.classical import ensembles, features, linear
 from relaylab.frontend.onnx.importer import OnnxImporter
 from relaylab.frontend.onnx.model import inlined, load_onnx, read_model, type_of
 from relaylab.frontend.onnx.operators import (

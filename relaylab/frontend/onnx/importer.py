@@ -17,6 +17,7 @@ from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, in_order,
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.frontend.onnx.sizes import followed
+from relaylab.frontend.onnx.texts import STRING, Texts, texts_of
 from relaylab.interp.values import fits
 from relaylab.ir import AnyDim, Constant, Expr, SizeVar, TensorType, Var
 from relaylab.support.errors import RelayError, RelayValueError
@@ -91,10 +92,13 @@ class OnnxImporter:
         """Constants (or parameters) for the tensors that the graph carries."""
         read = _readers(proto) if any(t.data_type in FEW_BITS for t in proto.initializer) else {}
         weights = {} if self.depth else self.weights  # they are those of the model's own graph
-        known = {}
+        known: dict[str, Any] = {}
         for t in proto.initializer:
             small = t.data_type in FEW_BITS and read.get(t.name, {""}) <= _UNPACKS
             what = f"the initializer `{t.name}`"
+            if t.data_type == STRING:
+                known[t.name] = texts_of(t, what)
+                continue
             values = (few_bits if small else array_of)(t, what, self.folder, weights.get(t.name))
             known[t.name] = self._initial(t.name, values)
         return known | {
@@ -172,9 +176,9 @@ class OnnxImporter:
                 )
             made.update(filter(None, node.output))
         found = [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
-        if not self.depth and any(isinstance(v, list) for v in found):
+        if not self.depth and any(isinstance(v, (list, Texts)) for v in found):
             raise RelayValueError(
-                "an output of the model is a sequence",
+                "an output of the model is a sequence, or texts",
                 code="import.output",
                 help="outputs are tensors: join it by ConcatFromSequence",
             )
@@ -218,8 +222,10 @@ class OnnxImporter:
             )
         if converter.lacks(ins):
             raise node.error("an input that it needs is left out", code="import.arity")
-        if any(isinstance(v, list) and not converter.takes_sequence(k) for k, v in enumerate(ins)):
-            raise node.error("a tensor is needed here, not a sequence", code="import.not-a-tensor")
+        for k, v in enumerate(ins):
+            if isinstance(v, (list, Texts)) and not converter.takes(k, type(v).__name__):
+                what = "a sequence" if isinstance(v, list) else "texts"
+                raise node.error(f"a tensor of numbers is needed here, not {what}", code="import.not-a-tensor")
         try:
             results = outputs_of(converter.run(self.g, node, *ins))
         except RelayError as error:

@@ -211,7 +211,9 @@ def dtype_of(number: int, what: str) -> str:
     if number not in DTYPES:
         names = {v: k for k, v in load_onnx().TensorProto.DataType.items()}
         raise RelayValueError(
-            f"{what} has the data type {names.get(number, number)}, which Relay has not", code="import.dtype"
+            f"{what} has the data type {names.get(number, number)}, which Relay has not",
+            code="import.dtype",
+            help="encode texts as numbers before, and convert the rest" if names.get(number) == "STRING" else "",
         )
     return DTYPES[number]
 

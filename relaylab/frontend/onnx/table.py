@@ -12,7 +12,8 @@ from relaylab.support.errors import RelayAttributeError, RelayValueError
 from relaylab.support.table import did_you_mean
 
 CONTRIB = "com.microsoft"
-DOMAINS = {"": "ai.onnx", CONTRIB: CONTRIB}
+CLASSICAL = "ai.onnx.ml"
+DOMAINS = {"": "ai.onnx", CONTRIB: CONTRIB, CLASSICAL: CLASSICAL}
 """The domains that are known; the default one has two spellings."""
 
 Convert = Callable[..., Any]
@@ -46,10 +47,10 @@ class OnnxConverter:
             v is None and p.default is p.empty and "None" not in str(p.annotation) for p, v in zip(self.inputs(), given)
         )
 
-    def takes_sequence(self, k: int) -> bool:
-        """Whether its k-th input may be a sequence."""
+    def takes(self, k: int, kind: str) -> bool:
+        """Whether its k-th input may be no tensor but a `kind`: a list (a sequence) or Texts."""
         params = self.inputs()
-        return "list" in str(params[min(k, len(params) - 1)].annotation)
+        return kind in str(params[min(k, len(params) - 1)].annotation)
 
 
 @cache  # asked three times for each node

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from relaylab import op
@@ -186,9 +184,3 @@ def compress(g: Graph, node: OnnxNode, x: Expr, condition: Expr) -> Expr:
 @converts("ReverseSequence", since=10)
 def reverse_sequence(g: Graph, node: OnnxNode, x: Expr, lengths: Expr) -> Expr:
     return op.reverse_sequence(x, lengths, seq_axis=node.get("time_axis", 0), batch_axis=node.get("batch_axis", 1))
-
-
-@converts("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def array_feature_extractor(g: Graph, node: OnnxNode, x: Expr, indices: Expr) -> Expr:
-    out = op.take(x, op.reshape(indices, (-1,)), axis=-1)
-    return op.reshape(out, (1, math.prod(g.shape(out)))) if g.rank(x) == 1 else out

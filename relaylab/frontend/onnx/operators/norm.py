@@ -161,18 +161,3 @@ def dropout(g: Graph, node: OnnxNode, x: Expr, ratio: Expr | None = None, traini
                 help="export the network in its inference mode, or with a ratio of 0",
             )
     return [x, op.ones_like(op.cast(x, "bool")) if node.version >= 10 else op.ones_like(x)]
-
-
-@converts("Normalizer", domain="ai.onnx.ml")
-def normalizer(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    """Rows divided by their largest, summed or Euclidean size."""
-    kind = node.choice("norm", "MAX", ("MAX", "L1", "L2"))
-    if kind == "MAX":
-        size = op.max(x, axis=[-1], keepdims=True)
-    else:
-        size = (
-            op.sum(op.abs(x), axis=[-1], keepdims=True)
-            if kind == "L1"
-            else op.sqrt(op.sum(op.multiply(x, x), axis=[-1], keepdims=True))
-        )
-    return op.divide(x, op.where(op.equal(size, g.const(0, x)), g.const(1, x), size))

@@ -1,0 +1,1 @@
+"""Converters of the domain ai.onnx.ml: models that are no networks."""
