@@ -226,3 +226,25 @@ def test_weights_larger_than_what_is_made_while_reading():
     assert str(mod["main"].ret_type) == "Tensor[(1, 2), float32]"
     with pytest.raises(RelayError, match="a constant of the shape"):
         imported(model(nodes, {"x": i(3)}, ["y"], {"s": i(1 << 40, 2)}))
+
+
+def test_functions_of_a_model_in_another_opset():
+    """onnx leaves them where they are: ReduceMean has its axes as an attribute in 17, as an input in 18."""
+    inner = helper.make_function(
+        "own", "centred", ["v"], ["out"],
+        [helper.make_node("ReduceMean", ["v"], ["m"], axes=[1]), helper.make_node("Sub", ["v", "m"], ["out"])],
+        [helper.make_opsetid("", 17)],
+    )  # fmt: skip
+    scaled = helper.make_node("LeakyRelu", ["c"], ["out"])
+    slope = scaled.attribute.add(name="alpha", type=1)
+    slope.ref_attr_name = "slope"
+    outer = helper.make_function(
+        "own", "outer", ["v"], ["out"], [helper.make_node("centred", ["v"], ["c"], domain="own"), scaled],
+        [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)], attributes=["slope"],
+    )  # fmt: skip
+    x = np.array([[1.0, 2.0, 6.0], [0.0, -3.0, 3.0]], "float32")
+    proto = model([helper.make_node("outer", ["x"], ["y"], domain="own", slope=0.5)], {"x": x}, ["y"], opset=18)
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    proto.functions.extend([inner, outer])
+    centred = x - x.mean(1, keepdims=True)
+    np.testing.assert_allclose(run(imported(proto), {"x": x})[0], np.where(centred > 0, centred, 0.5 * centred))

@@ -73,6 +73,7 @@ def from_onnx(
     proto = inlined(given)
     versions = _versions(proto, opset)
     importer = OnnxImporter(Graph(_options(convert_config)), versions, folder, freeze_params, weights)
+    importer.functions = {(f.domain, f.name): f for f in proto.functions}
     importer.check_operators(proto.graph)
     known = importer.initializers(proto.graph) | importer.given(proto.graph, values or {})
     inputs = importer.inputs(proto.graph, _shapes(shape), dtype if isinstance(dtype, Mapping) else {}, known)

@@ -71,17 +71,23 @@ def body_of(g: Graph, node: OnnxNode, ins: Sequence[Expr | None]) -> tuple[Graph
     schema = definition(node.domain, node.op_type, node.version)
     assert schema is not None
     _check(node, schema, ins)
-    function = _written(g, node, schema, ins)
-    given = dict(schema.attributes)
-    defaults = {a.name: a for a in function.attribute_proto} | {
-        n: a.default_value for n, a in given.items() if a.default_value.type
-    }
+    defaults = {n: a.default_value for n, a in dict(schema.attributes).items() if a.default_value.type}
+    return called(node, _written(g, node, schema, ins), ins, defaults)
+
+
+def called(
+    node: OnnxNode, function: FunctionProto, ins: Sequence[Expr | None], defaults: Mapping[str, AttributeProto]
+) -> tuple[GraphProto, dict[str, Any], dict[str, int]]:
+    """What `body_of` gives, for a function that is known; `defaults` of attributes are besides its own."""
     graph = load_onnx().GraphProto(name=node.op_type)
     graph.node.extend(function.node)
     for name, used in zip(function.output, node.outputs):  # bodies do not make what the node does not ask for
         if used:
             graph.output.add(name=name)
-    _fill(graph, defaults | {a.name: a for a in node.proto.attribute})
+    own = {a.name: a for a in function.attribute_proto}
+    _fill(graph, own | dict(defaults) | {a.name: a for a in node.proto.attribute})
+    if len(ins) > len(function.input):
+        raise node.error(f"takes {len(function.input)} inputs, {len(ins)} given", code="import.arity")
     scope = {name: ins[k] if k < len(ins) else None for k, name in enumerate(function.input)}
     return graph, scope, {("" if o.domain == "ai.onnx" else o.domain): o.version for o in function.opset_import}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx import table
-from relaylab.frontend.onnx.functions import body_of, definition
+from relaylab.frontend.onnx.functions import body_of, called, definition
 from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, in_order, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
@@ -25,7 +25,7 @@ from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, SparseTensorProto, ValueInfoProto
+    from onnx import FunctionProto, GraphProto, NodeProto, SparseTensorProto, ValueInfoProto
 
 MAX_NESTING = 64
 """How deep graphs may lie in each other (protobuf files reach 100 messages, half as many graphs)."""
@@ -57,6 +57,8 @@ class OnnxImporter:
         self.inside: Span | None = None
         """The place of the node whose function body is being imported."""
         self.sizes: dict[str, SizeVar] = {}
+        self.functions: dict[tuple[str, str], FunctionProto] = {}
+        """Functions of the model that are written in other opsets than the model."""
         graph.convert_body = self.body
 
     # ---- what the model needs
@@ -76,7 +78,8 @@ class OnnxImporter:
         for where, number, node in nodes:
             domain = "" if node.domain == "ai.onnx" else node.domain
             version = self.version(domain)
-            if not table.is_known(domain, node.op_type, version) and not definition(domain, node.op_type, version):
+            known = table.is_known(domain, node.op_type, version) or (domain, node.op_type) in self.functions
+            if not known and not definition(domain, node.op_type, version):
                 name = node.name or next(iter(node.output), "")
                 place = f"{node.op_type} `{name}` (node {number} of {inside or where})"
                 missing.setdefault((domain, node.op_type), (domain, node.op_type, version, place))
@@ -207,6 +210,8 @@ class OnnxImporter:
 
     def _results(self, node: OnnxNode, ins: list[Any]) -> list[Any]:
         which = node.domain, node.op_type, node.version
+        if which[:2] in self.functions:
+            return self._defined(node, ins)
         if not table.is_known(*which):
             if definition(*which):
                 return self._defined(node, ins)
@@ -245,7 +250,8 @@ class OnnxImporter:
         """The outputs of an operator that onnx defines by others: its body in the place of the node."""
         while ins and ins[-1] is None:
             ins.pop()
-        graph, scope, versions = body_of(self.g, node, ins)
+        function = self.functions.get((node.domain, node.op_type))
+        graph, scope, versions = called(node, function, ins, {}) if function else body_of(self.g, node, ins)
         before = self.versions, self.inside
         self.versions, self.inside = {**self.versions, **versions}, node.span
         try:
