@@ -105,4 +105,4 @@ class AlterOpLayout(FunctionPass):
                     return None
             return _choose(site)
 
-        return rewrite_layouts(func, choose, lambda call: asked(call, "FTVMAlterOpLayout", type_of(call)))
+        return rewrite_layouts(func, choose, lambda call: asked(call, ASKED, type_of(call)))
