@@ -68,7 +68,6 @@ from relaylab.ir.visit import (
     children,
     fold,
     let_chain,
-    operators_in,
     post_order,
     post_order_visit,
     rebuild,

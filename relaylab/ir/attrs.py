@@ -107,7 +107,7 @@ class Attrs(Node):
     A plain assignment in the body of a subclass gives an inherited attribute another default.
     """
 
-    __slots__ = ("__dict__", "_label")
+    __slots__ = ("__dict__", "known_label")
     fields: ClassVar[dict[str, Field]] = {}
     attrs_key: ClassVar[str] = ""
 
@@ -327,8 +327,8 @@ def fields_label(attrs: Attrs | DictAttrs | None) -> str:
     """A text that is the same for equal values under equal names, whatever kind of record holds them."""
     if isinstance(attrs, Attrs):
         try:
-            return attrs._label
+            return attrs.known_label
         except AttributeError:  # found once: kernels share their records, and are hashed again and again
-            set_field(attrs, "_label", value_label(dict(attrs.items())))
-            return attrs._label
+            set_field(attrs, "known_label", value_label(dict(attrs.items())))
+            return attrs.known_label
     return value_label(attrs or {})

@@ -351,18 +351,15 @@ def structural_hash(node: object, map_free_vars: bool = False) -> int:
     place: dict[Expr, int] = {}
     rows: list[_Row] = []
     for n in order:
-        kind = type(n)
-        content = _CONTENT.get(kind)
-        held = None if content is None else id(n) if n in free else content(n)
-        rows.append((kind, held, tuple([place[c] for c in children(n)])))
+        held = id(n) if n in free else _CONTENT[type(n)](n) if type(n) in _CONTENT else None
+        rows.append((type(n), held, tuple([place[c] for c in children(n)])))
         place[n] = len(place)
     return (_digest_of_rows if len(rows) <= _KERNEL else _digest_of_rows.__wrapped__)(tuple(rows))
 
 
 _Row = tuple[type, Any, tuple[int, ...]]
 """A node: its kind, what it holds beside its parts, and where they stand in the order. A free variable is a number."""
-_KERNEL = 100
-"""Nodes of a kernel, of which a network has many of equal text: what is larger is hashed without remembering it."""
+_KERNEL = 100  # nodes; of what is larger there are few alike
 
 
 V = TypeVar("V")
@@ -396,44 +393,34 @@ def _data_label(n: Constant) -> str:
 
 _CONTENT: dict[type[Expr], Callable[[Any], object]] = {
     Var: lambda n: n.type_annotation,
-    GlobalVar: lambda n: n.name_hint,
+    GlobalVar: lambda n: f"@{n.name_hint}",
     Op: lambda n: n.name,
     Constant: _data_label,
     Constructor: lambda n: f"{n.name_hint}/{len(n.inputs)}",
-    TupleGetItem: lambda n: n.index,
-    Call: lambda n: fields_label(n.attrs),
+    TupleGetItem: lambda n: f".{n.index}",
+    Call: lambda n: f"Call {fields_label(n.attrs)}",
     Function: lambda n: (n.ret_type, fields_label(n.attrs)),
 }
 """What a node holds beside its parts, equal for equal nodes: of other kinds nothing."""
 
 
-@lru_cache(4096)  # kernels are much alike
+@lru_cache(4096)
 def _digest_of_rows(rows: tuple[_Row, ...]) -> int:
     value: list[int] = []
     numbers: list[list[int]] = []  # the visit number of a node whose sharing counts, as what uses it writes it
     count = 0
     for kind, content, parts in rows:
-        label = _label(kind, content, count)
+        if kind is Var and not isinstance(content, int):
+            content = f"Var{count}:{_type_label(content)}"
+        elif kind is Function:
+            result, attrs = cast("tuple[ty.Type | None, str]", content)
+            content = f"Function {_type_label(result)} {attrs}"
+        label = kind.__name__ if content is None else content
         value.append(_digest(label, *[value[p] for p in parts], *[n for p in parts for n in numbers[p]]))
         counts = kind not in _UNCOUNTED and not (kind is Tuple and not parts)
         numbers.append([count] if counts else [])
         count += counts or kind is Var
     return value[-1]
-
-
-def _label(kind: type, content: Any, number: int) -> str | int:
-    """The text for what a node holds beside its parts."""
-    if kind is Var:
-        return content if isinstance(content, int) else f"Var{number}:{_type_label(content)}"
-    if kind is GlobalVar:
-        return f"@{content}"
-    if kind is TupleGetItem:
-        return f".{content}"
-    if kind is Call:
-        return f"Call {content}"
-    if kind is Function:
-        return f"Function {_type_label(content[0])} {content[1]}"
-    return kind.__name__ if content is None else content
 
 
 def _type_label(t: ty.Type | None) -> str:
@@ -456,12 +443,7 @@ def _type_label(t: ty.Type | None) -> str:
 
 
 def _digest(*parts: object) -> int:
-    return _digest_of("\x00".join(map(str, parts)))
-
-
-@lru_cache(4096)  # kernels are much alike
-def _digest_of(text: str) -> int:
     from hashlib import blake2b  # OpenSSL behind it loads longer than this whole room
 
-    data = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(data, "little", signed=True)
+    text = "\x00".join(map(str, parts)).encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)

@@ -17,7 +17,7 @@ from relaylab.ir.types import FuncType, TensorType, Type, TypeVar, is_complete
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayIndexError, RelayTypeError, kind_of
 from relaylab.support.hook import Hook
-from relaylab.support.memory import TensorData, read_only
+from relaylab.support.memory import TensorData, made_read_only, read_only
 from relaylab.support.source import AnySpan
 
 
@@ -131,7 +131,7 @@ class Constant(ExprWithOp):
     def __getattr__(self, name: str) -> TensorData:
         if name != "data" or self.later is None:  # only a field that is not set comes here
             raise AttributeError(f"a Constant has no `{name}`")
-        set_field(self, "data", read_only(self.later()))
+        set_field(self, "data", made_read_only(self.later()))
         return self.data
 
     @property

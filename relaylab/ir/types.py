@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from relaylab.ir.declare import Each, MaybeEach, One, field, node
-from relaylab.ir.dims import AnyDim, Dim, IntImm, dim
+from relaylab.ir.dims import AnyDim as AnyDim
+from relaylab.ir.dims import Dim, IntImm, dim
 from relaylab.ir.node import Node, expect_all, set_field
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
@@ -50,9 +51,7 @@ class Type(Node):
     def __eq__(self, other: object, /) -> bool:
         if self is other:
             return True
-        if type(self) is not type(other) or hash(self) != hash(other):
-            return False
-        return self._key() == cast(Type, other)._key()
+        return type(self) is type(other) and hash(self) == hash(other) and self._key() == cast(Type, other)._key()
 
     def __hash__(self) -> int:
         try:
@@ -151,6 +150,9 @@ class TensorType(Type):
     dtype: str = field(default="float32", converter=dtype_name)
     """The data type of its elements."""
 
+    def _key(self) -> tuple[object, ...]:
+        return self.shape, self.dtype
+
     @property
     def concrete_shape(self) -> tuple[int, ...]:
         """The shape as ints; `RelayTypeError` if a dimension is unknown."""
@@ -161,10 +163,7 @@ class TensorType(Type):
     @property
     def is_dynamic(self) -> bool:
         """Whether a dimension is known only at run time."""
-        for extent in self.shape:  # asked of every value: a generator would take most of the time
-            if isinstance(extent, AnyDim):
-                return True
-        return False
+        return not {IntImm}.issuperset(map(type, self.shape))  # asked of every value
 
 
 @node
@@ -446,4 +445,6 @@ def ShapeVar(name: str) -> TypeVar:
 
 def is_dynamic(t: Type) -> bool:
     """Whether a tensor type (or one inside a tuple) has an unknown dimension."""
+    if type(t) is TensorType:
+        return t.is_dynamic
     return any(isinstance(p, TensorType) and p.is_dynamic for p in type_leaves(t))

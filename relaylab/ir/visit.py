@@ -15,8 +15,21 @@ from typing import TypeVar as _T
 from weakref import WeakKeyDictionary
 
 from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
-from relaylab.ir.base import placed
-from relaylab.ir.expr import Call, Expr, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from relaylab.ir.base import placed, set_type
+from relaylab.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    If,
+    Let,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from relaylab.ir.op import Op
 from relaylab.ir.trail import current_trail
 from relaylab.support.errors import RelayValueError
@@ -88,6 +101,25 @@ def rebuild(expr: Expr, new: Sequence[Expr]) -> Expr:
 def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
     """A new node of the same kind with these direct sub-expressions, even if they are the old ones."""
     return _REBUILD[type(expr)](expr, tuple(new))
+
+
+def remade(expr: Expr, new: tuple[Expr, ...]) -> Expr:
+    """`expr` made anew of other parts, with its type if that cannot be another one: inference need not find it again.
+
+    A call of an operator has it as long as its arguments have theirs. Constants tell inference more than their types.
+    """
+    made = remake(expr, new)
+    if expr.inferred is None or type(expr) not in _OF_PARTS or (type(expr) is Call and type(expr.op) is not Op):
+        return made
+    for part, old in zip(new, children(expr)):
+        if part is not old and (part.inferred is None or type(part) is Constant or part.inferred != old.inferred):
+            return made
+    set_type(made, expr.inferred)
+    return made
+
+
+_OF_PARTS = (Call, Tuple, TupleGetItem)
+"""The kinds of nodes whose types follow from the types of their parts."""
 
 
 def operands_of(expr: Expr) -> tuple[Expr, ...]:
@@ -213,7 +245,7 @@ def rewrite(
         if parts:
             fresh = tuple([done[c] for c in parts])
             if fresh != parts:
-                new = remake(node, fresh)
+                new = remade(node, fresh)
                 if trail is not None:
                     trail.record(node, new)
         after = done[node] = post(new, node)

@@ -97,6 +97,13 @@ def as_array(data: object) -> np.ndarray[Any, np.dtype[Any]]:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+def made_read_only(array: np.ndarray) -> TensorData:
+    """An array that was just computed: nobody else writes to memory of its own, which need not be copied."""
+    if array.flags.owndata:
+        array.setflags(write=False)
+    return read_only(array)
+
+
 def read_only(data: object) -> TensorData:
     """The array, or a copy of it if somebody can write to its memory."""
     if may_change(array := as_array(data)):

@@ -152,7 +152,7 @@ def operator_value(t: Typer, op: Op) -> FuncType:
 
 def finish_call(t: Typer, call: Call) -> Type:
     """The type of a call whose parts have theirs."""
-    args = tuple(t.of(a) for a in call.args)
+    args = tuple([t.of(a) for a in call.args])
     if isinstance(call.op, Op):
         t.type_args[call] = args
         found = relate(t, call, call.op, call.attrs, args)

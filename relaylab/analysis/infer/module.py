@@ -29,6 +29,8 @@ def infer_module(mod: IRModule) -> IRModule:
     functions that call each other are inferred together. Raises `DiagnosticError` with all the
     errors of the module, each with a code `type.*`.
     """
+    if _is_typed(mod):
+        return mod
     inference = _Inference(mod)
     names = {gv.name_hint: gv for gv in mod.functions}
     calls = {gv: [names[n] for n in inference.refers_to(f) if n in names] for gv, f in mod.functions.items()}
@@ -36,6 +38,17 @@ def infer_module(mod: IRModule) -> IRModule:
         inference.infer(group)
     inference.report.raise_if_any({gv.name_hint: f for gv, f in mod.functions.items()})
     return mod.with_functions({gv: inference.functions[gv] for gv in mod.functions})
+
+
+def _is_typed(mod: IRModule) -> bool:
+    """Whether every function is typed, against the types that those which it names have now: the usual case, as each
+    pass asks for types before and after it.
+    """
+    found = {gv.name_hint: f.inferred for gv, f in mod.functions.items()}
+    uses = [_uses.get(f) for f in mod.functions.values()]
+    return None not in found.values() and all(
+        names is not None and all(found.get(name) == t for name, t in names.items()) for names in uses
+    )
 
 
 class _Inference:

@@ -36,30 +36,33 @@ class Rebuilder:
                 trail.record(node, new)
         return self.memo[root]
 
+    def _is_settled(self, node: Expr) -> bool:
+        return node.inferred is not None and node not in self.typer.unsettled
+
     def _below(self, node: Expr) -> tuple[Expr, ...]:
-        settled = node.inferred is not None and node not in self.typer.unsettled
-        return () if node in self.memo or settled else children(node)
+        return () if node in self.memo or self._is_settled(node) else children(node)
 
     def _typed(self, node: Expr) -> Expr:
         if node in self.memo:
             return self.memo[node]
-        if isinstance(node, SHARED) or (node.inferred is not None and node not in self.typer.unsettled):
+        if type(node) in SHARED or self._is_settled(node):
             return node
         found = self._resolve(node, self.typer.types[node])
-        if isinstance(node, Var):
+        if type(node) is Var:
             return _typed_var(node, found)
-        parts = [self.memo[c] for c in children(node)]
+        old = children(node)
+        parts = tuple([self.memo[c] for c in old])
         args = self._type_args(node)
-        if node.inferred == found and _same(parts, children(node)) and args == getattr(node, "type_args", ()):
+        if node.inferred == found and parts == old and args == getattr(node, "type_args", ()):
             return node
         return self._new(node, parts, found, args)
 
-    def _new(self, node: Expr, parts: list[Expr], found: Type, args: tuple[Type, ...]) -> Expr:
+    def _new(self, node: Expr, parts: tuple[Expr, ...], found: Type, args: tuple[Type, ...]) -> Expr:
         new: Expr
         if isinstance(node, Call):
             new = Call(parts[0], parts[1:], node.attrs, args, span=node.span)
         elif isinstance(node, Function):
-            params, ret_type = cast("list[Var]", parts[:-1]), cast(FuncType, found).ret_type
+            params, ret_type = cast("tuple[Var, ...]", parts[:-1]), cast(FuncType, found).ret_type
             made = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
             new = placed(made, node.device)
         else:
@@ -80,7 +83,11 @@ class Rebuilder:
             return ()
         if node not in self.typer.type_args:
             return node.type_args
-        args = tuple(self._resolve(node, a) for a in self.typer.type_args[node])
+        args = self.typer.type_args[node]
+        for a in args:
+            if type(a) is not TensorType:
+                args = tuple([self._resolve(node, a) for a in args])
+                break
         return node.type_args if args == node.type_args else args
 
     def report_open(self, root: Expr) -> None:
@@ -128,7 +135,3 @@ def _with_type(new: E, found: Type, old: Expr) -> E:
     set_type(new, found)
     set_field(new, "span", old.span)
     return new
-
-
-def _same(a: list[Expr], b: tuple[Expr, ...]) -> bool:
-    return all(x is y for x, y in zip(a, b))

@@ -67,7 +67,7 @@ class Typer:
             enter(self, node)
         else:
             self.stack.append((self.finish, node))
-            self.stack.extend((self.visit, c) for c in reversed(children(node)) if c not in self.types)
+            self.stack += [(self.visit, c) for c in children(node)[::-1] if c not in self.types]
 
     def finish(self, node: Expr) -> None:
         """Give `node` its type, those of its parts being there."""

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from relaylab.ir import Expr, Function, Let, Match, children, walk
 from relaylab.ir.trail import current_trail, derived, made_from
-from relaylab.ir.visit import remake
+from relaylab.ir.visit import remade
 
 
 class Bound:
@@ -79,7 +79,7 @@ def _replaced(node: Expr, memo: dict[Expr, Expr], gone: set[Expr], post: Callabl
         return derived(memo[cast(Let, node).body], node)
     old = children(node)
     parts = tuple([memo.get(c, c) for c in old])
-    new = node if parts == old else derived(remake(node, parts), node)
+    new = node if parts == old else derived(remade(node, parts), node)
     after = post(new, node)
     return after if after is new else derived(after, node, new)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -57,14 +57,37 @@ class Recipe:
         return post_order((self,), lambda recipe: [a for a in recipe.args if isinstance(a, Recipe)])
 
 
-Recipes = MutableMapping[Constant, Recipe]
+class Recipes(Mapping[Constant, Recipe]):
+    """How constants are computed, as it is noted during a build; a constant that waits holds its recipe itself."""
+
+    def __init__(self) -> None:
+        self._noted: WeakKeyDictionary[Constant, Recipe] = WeakKeyDictionary()
+
+    def __getitem__(self, made: Constant) -> Recipe:
+        return made.later if isinstance(made.later, Recipe) else self._noted[made]
+
+    def __iter__(self) -> Iterator[Constant]:
+        return iter(self._noted)
+
+    def __len__(self) -> int:
+        return len(self._noted)
+
+    def note(self, made: Constant, recipe: Recipe) -> None:
+        """Keep how a constant is computed, as long as there is the constant."""
+        self._noted[made] = recipe
+
+    def recipe(self, record: Operator, args: Sequence[Constant], out: Type | None, dtype: np.dtype) -> Recipe:
+        """`record` of constants, by their own recipes where they have some."""
+        return Recipe(record, tuple([self.get(a) or a.data.numpy() for a in args]), out, dtype)
+
+
 _noted: ContextVar[Recipes | None] = ContextVar("relaylab_recipes", default=None)
 
 
 @contextmanager
 def noting() -> Iterator[Recipes]:
     """Note how constants are computed while the block runs."""
-    found: Recipes = WeakKeyDictionary()
+    found = Recipes()
     token = _noted.set(found)
     try:
         yield found
@@ -83,10 +106,7 @@ def computed_later(call: Call, record: Operator, out: Type | None) -> Constant |
     dtype = np.dtype(out.dtype)
     if math.prod(out.concrete_shape) * dtype.itemsize < LEAST or len(args) < len(call.args):
         return None
-    recipe = Recipe(record, tuple(known.get(a) or a.data.numpy() for a in args), out, dtype)
-    found = Constant.computed(out, recipe)
-    known[found] = recipe
-    return found
+    return Constant.computed(out, known.recipe(record, args, out, dtype))
 
 
 def note_recipe(made: object, record: Operator, args: Sequence[object], out: Type | None) -> None:
@@ -96,8 +116,9 @@ def note_recipe(made: object, record: Operator, args: Sequence[object], out: Typ
     known = _noted.get()
     if known is None or not isinstance(made, Constant) or record.pattern > OpPattern.INJECTIVE:
         return
-    if made.data.nbytes < LEAST or not all(isinstance(a, Constant) for a in args):
+    constants = [a for a in args if isinstance(a, Constant)]
+    if made.data.nbytes < LEAST or len(constants) < len(args):
         return
-    found = [known.get(a) or a.data.numpy() for a in args if isinstance(a, Constant)]
-    if not any(isinstance(a, np.ndarray) and np.may_share_memory(a, made.data) for a in found):
-        known[made] = Recipe(record, tuple(found), out, made.data.dtype)
+    recipe = known.recipe(record, constants, out, made.data.dtype)
+    if not any(isinstance(a, np.ndarray) and np.may_share_memory(a, made.data) for a in recipe.args):
+        known.note(made, recipe)

@@ -13,7 +13,8 @@ from typing import Annotated, cast
 
 import numpy as np
 
-from relaylab.ir import Call, Expr, Function, IRModule, TensorType, facets, is_call_to, operators_in, rewrite, users
+from relaylab.ir import Call, Expr, Function, IRModule, TensorType, facets, is_call_to, rewrite, users
+from relaylab.ir.visit import operators_in
 from relaylab.transform.engine.build import call, reshaped, scalar, scalar_value
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_

@@ -18,6 +18,7 @@ from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import children, walk
 from relaylab.op.rounding import evaluated
+from relaylab.support.memory import made_read_only
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -67,9 +68,7 @@ def _literal(value: object, typ: Type | None) -> Expr:
     array = np.asarray(value)
     if isinstance(typ, TensorType) and array.dtype != typ.dtype:
         array = array.astype(typ.dtype)
-    if array.flags.owndata:  # nobody else writes to it: the constant need not copy it
-        array.setflags(write=False)
-    return Constant(array)
+    return Constant(made_read_only(array))
 
 
 class ConstantFolder:
