@@ -25,6 +25,18 @@ def test_the_coefficient_of_cubic_resizing_is_read_whatever_the_rest(alpha: floa
     np.testing.assert_allclose(run(imported(proto), given)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
+def test_a_fraction_moves_the_elements_of_an_axis_that_stays_as_long(mode: str, method: str) -> None:
+    """2 x 1.3 are 2, and 7 x 1.1 are 7: these axes were left as they are."""
+    x = np.random.default_rng(1).normal(size=(1, 2, 2, 7)).astype("float32")
+    feed = {"x": x, "roi": None, "scales": np.array([1, 1, 1.3, 1.1], "float32")}
+    attributes = {"mode": method, "coordinate_transformation_mode": mode}
+    proto, given = node_model("Resize", feed, constants=("scales",), opset=18, **attributes)
+    (wanted,) = ReferenceEvaluator(proto).run(None, given)
+    np.testing.assert_allclose(run(imported(proto), given)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("policy", ["stretch", "not_larger"])
 def test_what_resizing_keeps_is_read_whether_sizes_or_scales_are_given(policy: str) -> None:
     """Exporters write the policy beside scales too, where it says nothing."""

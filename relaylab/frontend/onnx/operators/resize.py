@@ -183,17 +183,16 @@ def resized(
 ) -> Expr:
     """`x` with some axes resampled: by Relay's operator for images where it says the same, else by matrices."""
     shape, rank = g.dims(x), g.rank(x)
-    moving = [a for a in range(rank) if target[a] != shape[a] or (region is not None and a >= 2)]
+    # a fraction may move elements of an axis that stays as long: 2 x 1.3 are 2
+    uneven = lambda a: not is_open(shape[a]) and abs(shape[a] * factors[a] - target[a]) >= 1e-3
+    moving = [a for a in range(rank) if target[a] != shape[a] or uneven(a) or (region is not None and a >= 2)]
     how, direct = _manner(node, method, mode, rounding)
     if not moving:
         return x
     if any(not is_open(shape[a]) and not shape[a] for a in moving):
         raise node.error(f"{g.tensor(x)} has nothing to make {target} of", code="import.shape")
     unknown = [a for a in moving if is_open(shape[a]) or is_open(target[a])]
-    direct = direct and (
-        mode == "tf_crop_and_resize"
-        or all(a in unknown or abs(shape[a] * factors[a] - target[a]) < 1e-3 for a in moving)
-    )
+    direct = direct and (mode == "tf_crop_and_resize" or not any(a not in unknown and uneven(a) for a in moving))
     if region is not None:
         how["roi"] = [*region[2:rank], *region[rank + 2 :]]
     if direct and min(moving) >= 2 and rank in ((4,) if region or not unknown else IMAGES):
