@@ -5,6 +5,7 @@ from relaylab.op import dyn, image, nn, qnn, random, vision, vm
 from relaylab.op.builder import offered as _offered
 from relaylab.op.nn.activation import fast_erf, fast_exp, fast_tanh
 from relaylab.op.nn.matrices import cholesky, lu, solve_triangular
+from relaylab.op.nn.orthogonal import one_sided_svd, qr
 from relaylab.op.tensor.argwhere import argwhere, unique
 from relaylab.op.tensor.binary import (
     add,
@@ -33,6 +34,7 @@ from relaylab.op.tensor.casts import cast, cast_like, fixed_point_multiply, rein
 from relaylab.op.tensor.compare import equal, greater, greater_equal, less, less_equal, not_equal
 from relaylab.op.tensor.composite import logsumexp, mean_std, mean_variance, reverse_reshape, segment_sum, std
 from relaylab.op.tensor.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
+from relaylab.op.tensor.divisors import gcd
 from relaylab.op.tensor.einsum import einsum, stft
 from relaylab.op.tensor.elementwise import (
     bitwise_not,

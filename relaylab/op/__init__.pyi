@@ -414,6 +414,13 @@ def gather_nd(data: Arg, indices: Arg, batch_dims: int = 0, index_rank: int | No
     index_rank: the number M of coordinates where the type does not say it
     Result: (*Y, *data.shape[batch_dims + M:]), of the dtype of data
     """
+def gcd(lhs: Arg, rhs: Arg) -> Call:
+    """The largest numbers that divide both of two, never negative; 0 for two zeros.
+
+    lhs: whole numbers; shape any; dtype integers
+    rhs: whole numbers; shape that of lhs; dtype that of lhs
+    Result: the type of lhs
+    """
 def get(op_name: str) -> Op:
     """The operator of that name; an unknown one raises and offers the closest names."""
 def greater(lhs: Arg, rhs: Arg) -> Call:
@@ -656,6 +663,14 @@ def one_hot(indices: Arg, on_value: Arg, off_value: Arg, depth: int | Expr, axis
     dtype: the data type of the result; None: float32
     Result: indices.shape with `depth` inserted at `axis`, of `dtype`
     """
+def one_sided_svd(data: Arg) -> Any:
+    """Matrices as products u v: the rows of v are orthonormal, the columns of u orthogonal and as long as s says, the
+    longest first, which are the singular values. By Jacobi's rotations of columns; the largest number in a row of v
+    is positive.
+
+    data: the matrices, of at least as many rows as columns; shape (..., m, n); dtype floats
+    Result: (u: the type of data, s: (..., n), v: (..., n, n)), of the dtype of data
+    """
 def ones(shape: Dims | Expr | None, dtype: Dtype) -> Call:
     """Ones in a shape and a data type.
 
@@ -684,6 +699,14 @@ def prod(data: Arg, axis: Ints | None = None, keepdims: bool = False, exclude: b
     keepdims: whether reduced axes stay, with the extent 1
     exclude: whether the axes that are not named are reduced
     Result: data.shape without the axes (1 in their place with `keepdims`), of the dtype of data
+    """
+def qr(data: Arg, complete: bool = False) -> Any:
+    """Matrices as products q r of one with orthonormal columns and an upper triangular one, by Householder's
+    reflections: a number on the diagonal of r has the sign that the column's first number had not.
+
+    data: the matrices; shape (..., m, n); dtype floats
+    complete: whether q is square, not only as wide as the smaller of m and n
+    Result: (q: (..., m, k), r: (..., k, n)), of the dtype of data
     """
 def reinterpret(data: Arg, dtype: Dtype) -> Call:
     """The bits of each element read as another data type of the same width (a signaling NaN of 16 bits may become a

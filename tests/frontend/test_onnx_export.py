@@ -90,8 +90,8 @@ UNWRITTEN = {
     "random numbers are its own": "random.",
     "it is studied, not run": "debug qnn.simulated_ relay.op.annotation.simulated_quantize",
     "ONNX has it for floats alone": "qnn.conv2d_transpose",
-    "ONNX has no operator for it": "cholesky cumprod image.crop_and_resize image.dilation2d lu nn.correlation "
-    "nn.fifo_buffer nn.grouped_matmul nn.nll_loss nn.sparse_ reinterpret solve_triangular strided_set "
+    "ONNX has no operator for it": "cholesky cumprod gcd image.crop_and_resize image.dilation2d lu nn.correlation "
+    "nn.fifo_buffer nn.grouped_matmul nn.nll_loss nn.sparse_ one_sided_svd qr reinterpret solve_triangular strided_set "
     "vision.get_valid_counts vision.multibox_ vision.non_max_suppression vision.roi_pool",
     "it came to ONNX later, or differs there": "nn.deformable_conv2d stft",
 }  # fmt: skip

@@ -20,7 +20,8 @@ from relaylab.transform.layouts.layout_rules import rule_for
 WAIVERS: dict[str, dict[str, str]] = {
     "gradient": {
         "integers or truth values: nothing to differentiate": """
-            all any argmax argmin argsort argwhere bitwise_* fixed_point_multiply invert_permutation isfinite isinf
+            all any argmax argmin argsort argwhere bitwise_* fixed_point_multiply gcd invert_permutation isfinite
+            isinf
             isnan left_shift right_shift logical_* nn.bit* searchsorted sparse_reshape unique unravel_index
             random.multinomial random.threefry_*""",
         "a step function: zero almost everywhere": "reinterpret",
@@ -34,7 +35,7 @@ WAIVERS: dict[str, dict[str, str]] = {
             vision.all_class_non_max_suppression vision.get_valid_counts vision.multibox_prior
             vision.non_max_suppression vision.proposal""",
         "what a size that data decides is taken from, behind gradients": "padded_*",
-        "of matrices that are taken apart: not built yet": "cholesky lu solve_triangular",
+        "of matrices that are taken apart: not built yet": "cholesky lu one_sided_svd qr solve_triangular",
         "of inference: SimplifyInference rewrites it by operators that have one": """
             nn.batch_norm nn.dropout nn.group_norm nn.instance_norm nn.layer_norm nn.l2_normalize""",
     },
@@ -51,7 +52,8 @@ WAIVERS: dict[str, dict[str, str]] = {
             arange einsum full full_like image.affine_grid meshgrid ndarray_size nn.attention nn.batch_matmul
             nn.cross_entropy* nn.dense nn.fifo_buffer nn.grouped_matmul nn.internal.* nn.matmul nn.nll_loss nn.sparse_*
             one_hot ones random.* shape_of sparse_* padded_sparse_* stft vision.* zeros *argwhere unique unravel_index
-            invert_permutation searchsorted sort argsort trilu matrix_set_diag cholesky lu solve_triangular""",
+            invert_permutation searchsorted sort argsort trilu matrix_set_diag cholesky gcd lu one_sided_svd qr
+            solve_triangular""",
         "of the quantized dialect: rewritten by ordinary operators first": "qnn.*",
         "a shape known only at run time": "dyn.*",
         "it stands for a decision of the compiler, made after layouts were chosen": """

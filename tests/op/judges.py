@@ -364,6 +364,23 @@ def solve_triangular(a: Any, x: np.ndarray, right: np.ndarray) -> Any:
     return np.linalg.solve(half + np.eye(x.shape[-1]) * a.unit, right)
 
 
+@judge("qr")
+def qr(a: Any, x: np.ndarray) -> Any:
+    return np.linalg.qr(x, "complete" if a.complete else "reduced")
+
+
+@judge("one_sided_svd")
+def one_sided_svd(a: Any, x: np.ndarray) -> Any:
+    u, sizes, v = np.linalg.svd(x, full_matrices=False)
+    most = np.take_along_axis(v, np.abs(v).argmax(axis=-1, keepdims=True), axis=-1)
+    return u * sizes[..., None, :] * np.swapaxes(np.sign(most), -1, -2), sizes, v * np.sign(most)
+
+
+@judge("gcd")
+def gcd(a: Any, x: np.ndarray, y: np.ndarray) -> Any:
+    return np.reshape([math.gcd(int(i), int(k)) for i, k in zip(x.ravel(), y.ravel())], x.shape)
+
+
 @judge("lu")
 def lu(a: Any, x: np.ndarray) -> Any:
     """Each number is a quotient of minors (Gantmacher, The Theory of Matrices, 1959, II)."""

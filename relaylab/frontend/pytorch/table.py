@@ -18,7 +18,7 @@ _TRAINING = "the model is in training mode: model.eval()"
 _RANDOM = "random numbers are not drawn in imported programs: make them an input"
 _CONTROL = "control flow is not imported; torch.where chooses values"
 _GRADIENT = "gradients are not imported: export the model alone, relay.transform.gradient makes its gradient"
-_MATRICES = "singular values, eigenvalues and orthogonal matrices are not computed: give them, or a custom_convert_map"
+_MATRICES = "eigenvalues are computed of symmetric matrices (torch.linalg.eigh): give others, or a custom_convert_map"
 
 _HELP = {
     "_batch_norm_with_update_functional": _TRAINING,
@@ -29,7 +29,7 @@ _HELP = {
     **dict.fromkeys(
         ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
     ),
-    **dict.fromkeys(("_linalg_eigh", "_linalg_svd", "linalg_qr"), _MATRICES),
+    **dict.fromkeys(("linalg_eig", "_linalg_eigvals", "linalg_lstsq"), _MATRICES),
     "cond": _CONTROL,
     "out": "it writes into an argument: torch.export leaves the form that gives a new tensor",
     "resize_": "a tensor is not resized in its place: reshape, slices and torch.cat make a new one",

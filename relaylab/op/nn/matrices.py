@@ -38,7 +38,7 @@ def _square(s: TypeSolver, data: TensorType) -> TensorType:
 
 
 @contextmanager
-def _matrices(p: Procedure, shape: Sequence[int]) -> Iterator[At]:
+def matrices(p: Procedure, shape: Sequence[int]) -> Iterator[At]:
     """The matrices of a tensor, in parallel: the index of an element from its row and column."""
     with p.parallel(math.prod(shape[:-2])) as item:
         front = unravel(p.b, item, shape[:-2])
@@ -111,7 +111,7 @@ class lu(Opaque):
 
     def procedure(self, p: Procedure, out: Tensor, order: Tensor, data: Tensor) -> None:
         b, n = p.b, data.shape[-1]
-        with _matrices(p, data.shape) as at:
+        with matrices(p, data.shape) as at:
             work = Work(p, n, n, data.dtype)
             rows = Work(p, 1, n, "int32")
             work.each(lambda r, c: data(*at(r, c)))
@@ -184,7 +184,7 @@ class cholesky(Opaque):
 
     def procedure(self, p: Procedure, out: Tensor, data: Tensor) -> None:
         b, n = p.b, data.shape[-1]
-        with _matrices(p, data.shape) as at:
+        with matrices(p, data.shape) as at:
             work = Work(p, n, n, data.dtype)  # its upper triangle, whose rows are the columns of L
             work.each(lambda r, c: data(*at(b.max(b.index(r), b.index(c)), b.min(b.index(r), b.index(c)))))
             with p.loop(n) as k:
@@ -239,7 +239,7 @@ class solve_triangular(Opaque):
     def procedure(self, p: Procedure, out: Tensor, data: Tensor, right: Tensor) -> None:
         b, (n, columns) = p.b, right.shape[-2:]
         turned = lambda k: (n - 1) - k if self.upper else b.index(k)
-        with _matrices(p, right.shape) as at:
+        with matrices(p, right.shape) as at:
             work = Work(p, n, columns, right.dtype)
             work.each(lambda r, c: right(*at(r, c)))
             with p.loop(n) as step:
