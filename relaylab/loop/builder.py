@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 from typing import cast as typed
 
 from relaylab.loop.expr import (
@@ -21,7 +22,8 @@ from relaylab.loop.expr import (
     limited,
 )
 from relaylab.loop.scalar import highest, lowest
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
+from relaylab.support.table import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ def _binary(op: str) -> Callable[[Builder, ScalarLike, ScalarLike], ScalarExpr]:
 
 class Builder:
     """Builds scalar expressions; Python numbers take the dtype of the expressions next to them."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = [n for n in dir(type(self)) if not n.startswith("_")]
+        help = did_you_mean(name, known) or f"it has: {', '.join(known)}"
+        raise RelayAttributeError(f"the builder has no `{name}`", code="loop.no-builder-function", help=help)
 
     # ---- values
     def const(self, value: Number, dtype: str) -> ScalarExpr:

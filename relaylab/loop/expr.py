@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from relaylab.loop.scalar import DTYPES, SCALAR_OPS, compute_dtype, convert, is_float, is_integer
+from relaylab.loop.scalar import DTYPES, SCALAR_OPS, NoNumber, compute_dtype, convert, is_float, is_integer
 from relaylab.support.errors import RelayTypeError, RelayValueError
 
 INDEX = "int64"
 Number = int | float | bool
 
 
-class ScalarExpr:
+class ScalarExpr(NoNumber):
     """A scalar value with a `dtype`; Python numbers take the dtype of the other side of an operator."""
 
     __slots__ = ()
@@ -90,18 +90,6 @@ class ScalarExpr:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.dtype}>"
-
-    def __bool__(self) -> bool:
-        raise RelayTypeError(
-            "a scalar expression has no truth value while the program is built",
-            code="loop.no-truth-value",
-            help="use b.select(condition, then, otherwise) or b.guard",
-        )
-
-    def __index__(self) -> int:
-        raise RelayTypeError("a scalar expression is no number while the program is built", code="loop.no-number")
-
-    __int__ = __float__ = __index__
 
     def __divmod__(self, other: ScalarExpr | Number) -> tuple[ScalarExpr, ScalarExpr]:
         return self // other, self % other
@@ -393,6 +381,12 @@ def post_order(*roots: ScalarExpr, known: Container[ScalarExpr] = ()) -> Iterato
     what only they lead to."""
     seen: set[ScalarExpr] = set()
     stack: list[Any] = [*reversed(roots)]  # None: all below the node under it has been given
+    if None in stack:
+        raise RelayTypeError(
+            "not a scalar expression: None",
+            code="loop.not-an-expression",
+            help="does the form of the operator, `scalar` or `lower`, lack a `return`?",
+        )
     while stack:
         node = stack.pop()
         if node is None:

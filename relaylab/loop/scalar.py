@@ -16,6 +16,7 @@ Decisions where hardware or numpy leave a choice:
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.support.dtypes import BFLOAT16
+from relaylab.support.errors import RelayTypeError
 from relaylab.support.table import Table
 
 NARROW = ("float16", BFLOAT16.name)
@@ -214,3 +216,40 @@ _declare("select", 3, select=np.where)
 _declare("bytes", 3, dot4=_dot4)
 _declare("ordinal", 1, ordinal=_ordinal, bits=_bits)
 _declare("word", 1, of_bits=_of_bits)
+
+
+OPERATORS = dict(
+    **{"add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv"},
+    **{"remainder": "mod", "negative": "neg", "invert": "invert", "bitwise_and": "and_", "bitwise_or": "or_"},
+    **{"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"},
+)
+"""The functions of numpy that Python's operators are, by their names in `operator`."""
+
+
+class NoNumber:
+    """An object that stands beside numbers, numpy's too, under Python's operators only."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise RelayTypeError(
+            "a scalar expression has no truth value while the program is built",
+            code="loop.no-truth-value",
+            help="use b.select(condition, then, otherwise) or b.guard",
+        )
+
+    def __index__(self) -> int:
+        raise RelayTypeError("a scalar expression is no number while the program is built", code="loop.no-number")
+
+    __int__ = __float__ = __index__
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """What an operator gives, as of any object; RelayTypeError `loop.no-number` for other functions."""
+        if ufunc.__name__ not in OPERATORS:
+            raise RelayTypeError(
+                f"numpy.{ufunc.__name__} takes numbers, and a scalar expression is none while the program is built",
+                code="loop.no-number",
+                help=f"use the builder: b.{ufunc.__name__}(…), if it has that; `dir(b)` lists what it has",
+            )
+        plain = [np.array(x, object) if isinstance(x, NoNumber) else x for x in inputs]
+        return np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)(*plain)
