@@ -243,7 +243,7 @@ class NoNumber:
 
     __int__ = __float__ = __index__
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         """What an operator gives, as of any object; RelayTypeError `loop.no-number` for other functions."""
         if ufunc.__name__ not in OPERATORS:
             raise RelayTypeError(
@@ -252,4 +252,5 @@ class NoNumber:
                 help=f"use the builder: b.{ufunc.__name__}(…), if it has that; `dir(b)` lists what it has",
             )
         plain = [np.array(x, object) if isinstance(x, NoNumber) else x for x in inputs]
-        return np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)(*plain)
+        done: Callable[..., object] = np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)
+        return done(*plain)
