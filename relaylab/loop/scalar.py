@@ -19,7 +19,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -252,5 +252,5 @@ class NoNumber:
                 help=f"use the builder: b.{ufunc.__name__}(…), if it has that; `dir(b)` lists what it has",
             )
         plain = [np.array(x, object) if isinstance(x, NoNumber) else x for x in inputs]
-        done: Callable[..., object] = np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)
-        return done(*plain)
+        own = np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)
+        return cast("Callable[..., object]", own)(*plain)
