@@ -19,7 +19,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -251,6 +251,9 @@ class NoNumber:
                 code="loop.no-number",
                 help=f"use the builder: b.{ufunc.__name__}(…), if it has that; `dir(b)` lists what it has",
             )
-        plain = [np.array(x, object) if isinstance(x, NoNumber) else x for x in inputs]
-        own = np.frompyfunc(getattr(operator, OPERATORS[ufunc.__name__]), len(plain), 1)
-        return cast("Callable[..., object]", own)(*plain)
+        own: Callable[..., object] = getattr(operator, OPERATORS[ufunc.__name__])
+        arrays = np.broadcast_arrays(*[np.asarray(x, object) for x in inputs])
+        made = np.empty(arrays[0].shape, object)
+        for place in np.ndindex(made.shape):
+            made[place] = own(*[a[place] for a in arrays])
+        return made if made.ndim else made.item()
