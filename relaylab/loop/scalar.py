@@ -252,7 +252,9 @@ class NoNumber:
                 help=f"use the builder: b.{ufunc.__name__}(…), if it has that; `dir(b)` lists what it has",
             )
         own: Callable[..., object] = getattr(operator, OPERATORS[ufunc.__name__])
-        arrays = np.broadcast_arrays(*[np.asarray(x, object) for x in inputs])
+        arrays = np.broadcast_arrays(
+            *[np.asarray(x.item() if isinstance(x, np.generic) else x, object) for x in inputs]
+        )
         made = np.empty(arrays[0].shape, object)
         for place in np.ndindex(made.shape):
             made[place] = own(*[a[place] for a in arrays])
