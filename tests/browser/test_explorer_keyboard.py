@@ -97,3 +97,42 @@ def test_the_selected_node_is_seen_on_where_its_picture_gets_less_room(opened):
     for name in ("Both", "Code"):
         view(page, name)
         assert page.evaluate(SELECTED), name
+
+
+def test_roles_are_whole(hosted):
+    """Lists of items, rows of cells, borders that say where they are; what scrolls can be reached by the keyboard."""
+    page = hosted
+    page.evaluate("() => document.querySelector('.rl-explorer').explorer.choose('pane', 'both')")
+    page.wait_for_selector(".rl-textpane [role=row]")
+    page.wait_for_selector(".rl-sash-left[aria-valuenow]")
+    found = page.evaluate(
+        """() => {
+        const all = (where) => [...document.querySelectorAll(`.rl-explorer ${where}`)];
+        const role = (e) => e.getAttribute('role');
+        return {
+            items: [...new Set(all('[role=list] > *').map(role))],
+            cells: [...new Set(all('[role=row] > *').map(role))],
+            borders: all('[role=separator]').filter((e) => !(Number(e.ariaValueNow) <= Number(e.ariaValueMax))).length,
+            inside: all('[role=option] :is(button, input), [role=button] :is(button, input)').length,
+            current: all('.rl-pass[aria-current=step]').length,
+            unnamed: all('button, input, select, textarea').filter((e) =>
+                !(e.ariaLabel || e.textContent.trim() || e.title)).length,
+            reached: all('.rl-textpane')[0].tabIndex,
+            banner: all('header:not([role])').length,
+        } }"""
+    )
+    assert found == {
+        "items": ["listitem"],
+        "cells": ["cell"],
+        "borders": 0,
+        "inside": 0,
+        "current": 1,
+        "unnamed": 0,
+        "reached": 0,
+        "banner": 0,
+    }
+    width = page.locator(".rl-sash-left").get_attribute("aria-valuenow")
+    page.locator(".rl-sash-left").focus()
+    page.keyboard.press("ArrowRight")
+    assert int(page.locator(".rl-sash-left").get_attribute("aria-valuenow")) == int(width) + 16
+    assert page.errors == []

@@ -70,6 +70,9 @@ function lit(light, apart, { state, size } = {}) {
   Object.assign(apart, { textContent: words, title: size === null ? "the shapes of the results differ" : more });
 }
 
+// what may stand in the list
+const listed = (properties, ...children) => el("div", { ...properties, role: "listitem" }, ...children);
+
 export class Rail {
   /**
    * @param {{ live: boolean, after: () => number, go: (before: number, after: number) => void,
@@ -84,7 +87,7 @@ export class Rail {
     this.lights = new Map(); // what is known of the numbers of a stage
     /** @type {Record<string, number>[]} */
     this.roles = []; // how many nodes have each role, by pass
-    this.list = el("div", { className: "rl-list", role: "listbox", "aria-label": "passes" });
+    this.list = el("div", { className: "rl-list", role: "list", "aria-label": "passes" });
     this.adder = el("input", {
       className: "rl-add",
       placeholder: "add a pass, e.g. FastMath",
@@ -123,13 +126,12 @@ export class Rail {
     this.slowest = Math.max(...rows.map((r) => r.ms), 0.1);
     const source = el("button", {
       className: "rl-pass rl-source",
-      role: "option",
       textContent: "source program",
       onclick: () => this.act.go(0, 0),
     });
     source.dataset.frame = "0";
     /** @type {HTMLElement[]} */
-    const parts = [source];
+    const parts = [listed({}, source)];
     let quiet = [];
     const flush = () => {
       if (quiet.length) parts.push(...this.fold(quiet));
@@ -157,7 +159,7 @@ export class Rail {
       "aria-expanded": String(open),
       onclick: () => this.unfold(key),
     });
-    return [toggle, ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
+    return [listed({}, toggle), ...(open ? indices.map((i) => this.row(this.rows[i], i)) : [])];
   }
 
   row(row, index) {
@@ -175,6 +177,7 @@ export class Rail {
     lit(light, apart, row.error ? { state: "broken" } : this.lights.get(index));
     const name = el("span", {
       className: "rl-name",
+      role: "button", // keys step through the passes; screen readers press it
       textContent: row.name,
       title: `${row.text}${row.skipped ? `\nskipped: ${row.skipped}` : ""}`,
     });
@@ -193,11 +196,9 @@ export class Rail {
       apart,
       el("span", { className: "rl-ends" }, time),
     );
-    const item = el(
-      "div",
+    const item = listed(
       {
         className: "rl-pass",
-        role: "option",
         tabIndex: -1,
         onclick: () => this.act.go(index, index + 1),
         ondblclick: () => this.unfold(`n${index}`),
@@ -322,7 +323,8 @@ export class Rail {
   mark() {
     for (const item of this.passes) {
       const current = Number(item.dataset.frame) === this.act.after();
-      item.setAttribute("aria-selected", String(current));
+      if (current) item.setAttribute("aria-current", "step");
+      else item.removeAttribute("aria-current");
       if (current && this.list.clientHeight) {
         const [top, bottom] = [item.offsetTop, item.offsetTop + item.offsetHeight];
         if (top < this.list.scrollTop) this.list.scrollTop = top - 20;

@@ -20,6 +20,13 @@ function border(label, part, keep, way = 1) {
   const sash = el("div", { className: "rl-sash", role: "separator", tabIndex: 0, ariaLabel: label });
   sash.setAttribute("aria-orientation", "vertical");
   const size = () => part()?.getBoundingClientRect().width ?? LEAST;
+  const told = () => {
+    const most = sash.parentElement?.clientWidth ?? 0;
+    const values = { ariaValueMin: "0", ariaValueMax: String(most), ariaValueNow: String(Math.round(size())) };
+    Object.assign(sash, values);
+  };
+  new ResizeObserver(told).observe(sash); // once it is seen
+  sash.addEventListener("focus", told);
   sash.addEventListener("pointerdown", (down) => {
     const from = size();
     const end = followPointer(
@@ -31,7 +38,7 @@ function border(label, part, keep, way = 1) {
   sash.addEventListener("dblclick", () => keep());
   sash.addEventListener("keydown", (e) => {
     const by = { ArrowLeft: -STEP, ArrowRight: STEP }[e.key];
-    if (by) (keep(size() + way * by), e.preventDefault(), e.stopPropagation());
+    if (by) (keep(size() + way * by), told(), e.preventDefault(), e.stopPropagation());
   });
   return sash;
 }

@@ -72,7 +72,7 @@ export class Toolbar {
     );
     this.element = el(
       "header",
-      { className: "rl-bar" },
+      { className: "rl-bar", role: "group", ariaLabel: "tools" },
       named(button("☰", "fold or show the list of passes", act.list), "list of passes"),
       this.title,
       ...act.search,

@@ -22,7 +22,7 @@ function figuresTable(rows, names) {
     const title = el("td", { textContent: unit ? `${name}, ${unit}` : name });
     return el("tr", {}, title, cell(a, range?.[0]), cell(b, range?.[1]), change(share));
   };
-  const head = el("tr", {}, ...["", ...names, ""].map((n) => el("th", { textContent: n })));
+  const head = el("tr", {}, ...["", ...names, ""].map((n) => el(n ? "th" : "td", { textContent: n })));
   return el("table", {}, el("thead", {}, head), el("tbody", {}, ...rows.map(line)));
 }
 
@@ -43,7 +43,7 @@ export class Branches {
     this.table = el("div", { className: "rl-figures-table" });
     this.legend = el("div", { className: "rl-legend" });
     this.picture = el("div", { className: "rl-view" });
-    this.text = el("div", { className: "rl-textpart" });
+    this.text = el("div", { className: "rl-textpart", role: "region", tabIndex: 0, ariaLabel: "text difference" });
     const versus = el("div", { className: "rl-versus" }, this.legend, this.picture, this.text);
     const body = el("div", { className: "rl-tab-body" }, this.table, versus);
     this.element = el("div", { className: "rl-tab" }, this.bar, body);

@@ -11,8 +11,8 @@ export function difference(rows, pick, language = "relay") {
     const made = el(
       "div",
       { className: `rl-line ${names[mark] ?? ""}`, role: "row" },
-      el("span", { className: "rl-mark", textContent: gap ? "" : mark }),
-      el("span", {}, ...(gap ? ["⋮ ", count(text, "equal line")] : coloured(text, language, words))),
+      el("span", { className: "rl-mark", role: "cell", textContent: gap ? "" : mark }),
+      el("span", { role: "cell" }, ...(gap ? ["⋮ ", count(text, "equal line")] : coloured(text, language, words))),
     );
     if (!id) return made;
     made.dataset.id = id;

@@ -9,7 +9,8 @@ export class TextPane {
   constructor(act) {
     this.act = act;
     this.asked = this.shown = ""; // two stages
-    this.element = el("div", { className: "rl-textpane" });
+    // it scrolls, and may have nothing else that keys could reach
+    this.element = el("div", { className: "rl-textpane", role: "region", tabIndex: 0, ariaLabel: "text difference" });
   }
 
   async show(before, after) {
