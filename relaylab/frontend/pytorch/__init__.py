@@ -24,6 +24,7 @@ from relaylab.frontend.pytorch.operators import (
     ordered,
     pointwise,
     pool,
+    quantized,
     reduction,
     resize,
     shapes,
