@@ -41,8 +41,9 @@ def channels(x: torch.Tensor) -> torch.Tensor:
 def rows(x: torch.Tensor) -> torch.Tensor:
     scale, zero = Q.choose_qparams_per_token_asymmetric(x, torch.int8)
     q = Q.quantize_per_token(x, scale, zero, *INT8)
+    back = Q.dequantize_per_token(q, scale, zero, *INT8, torch.float32)
     plain, _ = Q.choose_qparams_per_token(x, torch.int8)
-    return q, Q.dequantize_per_token(q, scale, zero, *INT8, torch.float32), scale, zero, plain.float()  # its type is another one in an exported program
+    return q, back, scale, zero, plain.float()  # exported programs say float64
 
 
 def groups(x: torch.Tensor) -> torch.Tensor:
