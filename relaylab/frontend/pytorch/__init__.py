@@ -25,6 +25,7 @@ from relaylab.frontend.pytorch.operators import (
     pointwise,
     pool,
     quantized,
+    recurrent,
     reduction,
     resize,
     shapes,
