@@ -52,6 +52,7 @@ class Family:
     halves: str
     scales: bool  # has it a scaling by powers of two, `vscalefps`?
     fuses: bool  # is a product and a sum one instruction, rounded once?
+    indexed: bool  # may what is read into all lanes lie a register's distance from a pointer?
     second_cache: int  # bytes of a core's that loops are blocked for: those of the smaller such CPUs
     cold_bytes: float  # what a core reads from memory in a cycle, beside a product
     strassen_bytes: int  # of the sums of a block of rows of Strassen's products
@@ -67,15 +68,15 @@ _NEON_BYTES = {"i8mm": USDOT, "dotprod": SDOT, "": SMULL}
 FAMILIES = (
     # At 28 accumulators (14 x 2, 7 x 4) AVX-512 runs at peak; from 30 on LLVM spills, and it runs at 16-76 %.
     Family("avx512", X86.name, frozenset(_AVX512), 64, 32, 28, 1, {"avx512vnni": VPDPBUSD, **_PLAIN},
-           "f16c", True, True, 1 << 20, 7.0, 640 << 10, frozenset(("amx-tile", "amx-int8"))),
+           "f16c", True, True, True, 1 << 20, 7.0, 640 << 10, frozenset(("amx-tile", "amx-int8"))),
     # One register more to load ahead.
     Family("avx2", X86.name, frozenset(_AVX2), 32, 16, 12, 2, {"avxvnni": VPDPBUSD, **_PLAIN},
-           "f16c", False, True, 512 << 10, 3.5, 160 << 10),
+           "f16c", False, True, True, 512 << 10, 3.5, 160 << 10),
     Family("neon", AARCH64.name, frozenset(), 16, 32, 24, 2, _NEON_BYTES,
-           "", False, True, 512 << 10, 3.5, 160 << 10),
+           "", False, True, False, 512 << 10, 3.5, 160 << 10),
     # Without a fused multiply-add one for products: SSE2, and whatever else has vectors of 16 bytes.
     Family("generic", "", frozenset(), 16, 16, 8, 3, _PLAIN,
-           "f16c", False, False, 512 << 10, 1.75, 160 << 10),
+           "f16c", False, False, False, 512 << 10, 1.75, 160 << 10),
 )
 # fmt: on
 

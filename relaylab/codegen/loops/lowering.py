@@ -239,7 +239,8 @@ class _Lowering:
     def _outlined(self, loop: For, group: list[VectorContext]) -> None:
         """A loop whose turns call a function, if its body can be one."""
         alone = self.given is None and len(group) == 1 and group[0].width == 1
-        found = outline(loop, self.emitter.registers, self.pointers) if alone else None
+        indexed = self.target.facts.indexed
+        found = outline(loop, self.emitter.registers, self.pointers, indexed) if alone else None
         if found is None:
             return self._serial(loop, group)
         routine = known_routine((found.key, self.target.key, self.tiles), lambda: self._routine(found))

@@ -89,12 +89,15 @@ def known_routine(key: Hashable, make: Callable[[], Routine]) -> Routine:
     return _ROUTINES[key]
 
 
-def outline(loop: For, registers: frozenset[Tensor], operands: Container[Tensor]) -> Outline | None:
-    """The arguments of the function that the turns of a loop call; None where its body can be no such function."""
+def outline(loop: For, registers: frozenset[Tensor], operands: Container[Tensor], indexed: bool) -> Outline | None:
+    """The arguments of the function that the turns of a loop call; None where its body can be no such function.
+
+    Rows that lie far apart are arguments where code for the machine may be `indexed`.
+    """
     if loop.stop is not None or loop.axis.size is not None:
         return None
     try:
-        return _Reader(Outline(loop.body), registers, operands).read()
+        return _Reader(Outline(loop.body), registers, operands, indexed).read()
     except NotApart:
         return None
 
@@ -102,8 +105,8 @@ def outline(loop: For, registers: frozenset[Tensor], operands: Container[Tensor]
 class _Reader:
     """Reads a body; `said` is all that decides the text of its function, with names by the order of their first use."""
 
-    def __init__(self, found: Outline, registers: frozenset[Tensor], operands: Container[Tensor]):
-        self.found, self.registers, self.operands = found, registers, operands
+    def __init__(self, found: Outline, registers: frozenset[Tensor], operands: Container[Tensor], indexed: bool):
+        self.found, self.registers, self.operands, self.indexed = found, registers, operands, indexed
         self.said: list[Hashable] = []
         self.names: dict[object, int] = {}
         self.loops: dict[ScalarExpr, For] = {}
@@ -193,7 +196,13 @@ class _Reader:
         stream = Stream(buffer, outer, 0)
         stream, begin = self.found.spots.setdefault(stream.spot, (stream, const))
         self.found.places[buffer, address] = stream, (tuple(within.items()), const)
-        fixed = lambda axis, step: near or self.loops[axis].kind == "vectorized" or not ahead and step <= SHORT
+
+        def fixed(axis: Axis, step: int) -> bool:
+            kind = self.loops[axis].kind
+            return (
+                near or kind == "vectorized" or not ahead and (step <= SHORT or kind == "unrolled" and not self.indexed)
+            )
+
         steps = ((self._name(a), f if fixed(a, f) else self._step(stream.spot, a, f)) for a, f in within.items())
         return *said, self._name(stream), const - begin, *steps
 
