@@ -98,8 +98,8 @@ class Routine:
 class Kernel:
     """One native function over work items, as text, and what must be known to call, judge and show it.
 
-    It calls the `routines`, which other kernels call too. `program` are its loops; the cache keeps LLVM's text only, from
-    which they can be made again.
+    It calls the `routines`, which other kernels call too. `program` are its loops; the cache keeps LLVM's text only,
+    from which they can be made again.
     """
 
     name: str

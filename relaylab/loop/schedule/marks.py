@@ -64,8 +64,7 @@ def matrix(program: LoopProgram, words: Words) -> LoopProgram:
 @primitive("serial LOOP ...")
 def serial(program: LoopProgram, words: Words) -> LoopProgram:
     """What was vectorized, unrolled, outlined or a product of bytes runs turn by turn again; the loop that the threads
-    share runs
-    in each of them."""
+    share runs in each of them."""
     for name in words:
         loop = loop_named(program, name)
         at = next((k for k, nest in enumerate(program.nests) if nest.loop is loop), None)
