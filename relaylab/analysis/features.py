@@ -63,10 +63,11 @@ def detect_feature(a: ir.Expr | ir.IRModule, b: ir.Expr | ir.IRModule | None = N
 def _features(root: ir.Expr) -> set[Feature]:
     found: set[Feature] = set()
     used: set[ir.Expr] = set()
+    place = {node: k for k, node in enumerate(ir.walk((root,), _unbound))}
     for node in ir.walk((root,), _inside):
         if not _is_kernel(node):
             found.add(_OF_KIND[type(node)])
-        if isinstance(node, ir.Let) and node.var in ir.free_vars(node.value):
+        if isinstance(node, ir.Let) and place.get(node.var, len(place)) <= place[node.value]:  # met before the body
             found.add(Feature.fLetRec)
         for part in _inside(node):
             if part in used and not isinstance(part, _LEAVES):
@@ -77,6 +78,13 @@ def _features(root: ir.Expr) -> set[Feature]:
 
 def _is_kernel(node: ir.Expr) -> bool:
     return isinstance(node, ir.Function) and node.is_primitive
+
+
+def _unbound(node: ir.Expr) -> tuple[ir.Expr, ...]:
+    """What is looked into, without the variables that a `let` or a function binds."""
+    if isinstance(node, ir.Let):
+        return (node.value, node.body)
+    return _inside(node)[-1:] if isinstance(node, ir.Function) else _inside(node)
 
 
 def _inside(node: ir.Expr) -> tuple[ir.Expr, ...]:

@@ -114,7 +114,7 @@ _solved = Solved()
 
 
 def _is_known(t: Type) -> bool:
-    return type(t) is TensorType or (type(t) is TupleType and all(type(f) is TensorType for f in t.fields))
+    return type(t) is TensorType or (type(t) is TupleType and {TensorType}.issuperset(map(type, t.fields)))
 
 
 def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:

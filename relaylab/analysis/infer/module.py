@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -29,7 +29,7 @@ def infer_module(mod: IRModule) -> IRModule:
     functions that call each other are inferred together. Raises `DiagnosticError` with all the
     errors of the module, each with a code `type.*`.
     """
-    if _is_typed(mod):
+    if _types_of(mod) is not None:
         return mod
     inference = _Inference(mod)
     names = {gv.name_hint: gv for gv in mod.functions}
@@ -40,15 +40,33 @@ def infer_module(mod: IRModule) -> IRModule:
     return mod.with_functions({gv: inference.functions[gv] for gv in mod.functions})
 
 
-def _is_typed(mod: IRModule) -> bool:
-    """Whether every function is typed, against the types that those which it names have now: the usual case, as each
-    pass asks for types before and after it.
+# The functions of a module that had a type each when it was last looked at, and these types.
+_typed: WeakKeyDictionary[IRModule, tuple[dict[GlobalVar, Function], dict[str, Type]]] = WeakKeyDictionary()
+
+
+def _types_of(mod: IRModule) -> dict[str, Type] | None:
+    """The types of all functions of a module, if each has one that was found with the types that others have now.
+
+    It is the usual case, as passes ask before and after each function: only those that are new are looked at.
     """
-    found = {gv.name_hint: f.inferred for gv, f in mod.functions.items()}
-    uses = [_uses.get(f) for f in mod.functions.values()]
-    return None not in found.values() and all(
-        names is not None and all(found.get(name) == t for name, t in names.items()) for names in uses
-    )
+    functions, types = _typed.get(mod, ({}, {}))
+    if functions != mod.functions:
+        new = {gv: f for gv, f in mod.functions.items() if functions.get(gv) is not f}
+        if functions.keys() != mod.functions.keys() or any(
+            f.inferred != functions[gv].inferred for gv, f in new.items()
+        ):
+            new = mod.functions
+            types = {gv.name_hint: f.inferred for gv, f in new.items() if f.inferred is not None}
+        if len(types) < len(mod.functions) or not all(_fits(f, types) for f in new.values()):
+            return None
+        _typed[mod] = dict(mod.functions), types
+    return types
+
+
+def _fits(func: Function, types: Mapping[str, Type]) -> bool:
+    """Whether a function was typed against these types of others."""
+    uses = _uses.get(func)
+    return uses is not None and all(types.get(name) == t for name, t in uses.items())
 
 
 class _Inference:
@@ -86,11 +104,10 @@ class _Inference:
     def _keep(self, gv: GlobalVar) -> bool:
         """Take over a typed function whose callees have the types that it was typed against."""
         func = self.mod.functions[gv]
-        uses, found = _uses.get(func), func.inferred
-        if uses is None or found is None:
+        if func.inferred is None or func not in _uses:
             return False
-        self.types[gv.name_hint] = found
-        if any(self.types.get(name) != t for name, t in uses.items()):
+        self.types[gv.name_hint] = func.inferred
+        if not _fits(func, self.types):
             return False
         self.functions[gv] = func
         return True
@@ -154,9 +171,7 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     """
     with unrecorded():  # the module only says what names mean
         mod = infer_module(mod) if mod is not None else None
-    globals_: dict[str, Type] = (
-        {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
-    )
+    globals_ = _checked_types(mod)
     report = ErrorReport(mod)
     typer = Typer(mod, report, globals_, _unsettled((expr,)))
     typer.run(expr)
@@ -170,13 +185,15 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     return derived(new, expr) if new is not expr else new
 
 
+def _checked_types(mod: IRModule | None) -> dict[str, Type]:
+    known = None if mod is None else _types_of(mod)
+    return known or ({} if mod is None else {gv.name_hint: f.checked_type for gv, f in mod.functions.items()})
+
+
 def infer_type_local(expr: Expr, mod: IRModule | None = None) -> Type:
     """The type of one node from the checked types of its parts. Raises `DiagnosticError`."""
     report = ErrorReport(mod)
-    globals_: dict[str, Type] = (
-        {gv.name_hint: f.checked_type for gv, f in mod.functions.items()} if mod is not None else {}
-    )
-    typer = Typer(mod, report, globals_, {expr})
+    typer = Typer(mod, report, _checked_types(mod), {expr})
     found = typer.run(expr)
     report.raise_if_any({"": expr})
     found = typer.solver.resolve(found)

@@ -139,9 +139,15 @@ def _calls_unknown(func: Function) -> bool:
 
 def changes_state(mod: IRModule) -> bool:
     """Whether anything in a module writes to a cell or calls an operator with an effect that others may see."""
-    return any(map(changes_state_in, mod.functions.values()))
+    functions, found = _states.get(mod, ({}, False))
+    if functions != mod.functions:  # passes ask for each function: only those that are new are looked at
+        new = (f for gv, f in mod.functions.items() if found or functions.get(gv) is not f)
+        found = any(map(changes_state_in, new))
+        _states[mod] = dict(mod.functions), found
+    return found
 
 
+_states: WeakKeyDictionary[IRModule, tuple[dict[GlobalVar, Function], bool]] = WeakKeyDictionary()
 _changing: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
 
 

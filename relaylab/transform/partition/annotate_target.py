@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, cast
 
 from relaylab import ir
@@ -35,7 +36,12 @@ def supports(target: str, node: ir.Call) -> bool:
 def _crosses(value: ir.Expr) -> bool:
     """Whether a value can cross a border: tensors, tuples of them, and cells."""
     t = type_of(value)
-    return t is not None and all(isinstance(part, (ir.TensorType, ir.TupleType, ir.RefType)) for part in type_leaves(t))
+    return t is not None and (type(t) is ir.TensorType or _is_data(t))
+
+
+@lru_cache(1024)  # a tuple of many fields is asked for once for each
+def _is_data(t: ir.Type) -> bool:
+    return all(isinstance(part, (ir.TensorType, ir.TupleType, ir.RefType)) for part in type_leaves(t))
 
 
 def _closed(node: ir.Expr) -> bool:

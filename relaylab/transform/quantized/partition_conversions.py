@@ -71,8 +71,10 @@ def _check_integral(nodes: Iterable[Expr]) -> None:
             raise RelayValueError(text, code="quantize.not-integral", help=help)
 
 
-def _replaced(expr: Expr, binds: Mapping[Any, Expr]) -> Expr:
-    return rewrite(expr, lambda new, old: new, memo=dict(binds))
+def _replaced(exprs: Sequence[Expr], binds: Mapping[Any, Expr]) -> list[Expr]:
+    """Expressions with others in the places of some nodes; what they share they share afterwards."""
+    memo: dict[Expr, Expr] = dict(binds)
+    return [rewrite(expr, lambda new, old: new, memo=memo) for expr in exprs]
 
 
 @pass_(level=0, requires=("InferType",))
@@ -90,22 +92,22 @@ class PartitionConversions(ModulePass):
             return mod
         gv = mod.get_global_var("main")
         main = mod[gv]
-        cuts = _first_integers(main, self.dtypes)
+        cuts = dict.fromkeys(_first_integers(main, self.dtypes))
         results = list(main.body.fields) if isinstance(main.body, Tuple) else [main.body]
         last = list(dict.fromkeys(_last_integers(r, self.dtypes) for r in results))
-        between = list(walk(last, lambda n: () if n in cuts else children(n)))
+        between = dict.fromkeys(walk(last, lambda n: () if n in cuts else children(n)))
         if self.fully_integral:
             _check_integral(n for n in between if n not in cuts)
-        cuts = [n for n in between if n in cuts]
+        cuts = {n: None for n in between if n in cuts}
         kept = [p for p in main.params if p in between]
         entries = {n: _typed_var(f"quantized_{k}", n) for k, n in enumerate([*cuts, *kept])}
         exits = {n: _typed_var(f"result_{k}", n) for k, n in enumerate(last)}
         given = {p: fresh(p) for p in main.params}
         joined = lambda fields: copied(Tuple(fields), main.body)
-        outer = [_replaced(r, exits) for r in results]
+        outer = _replaced(results, exits)
         parts = (
-            Function(list(given.values()), _replaced(joined([*cuts, *kept]), given)),
-            Function(list(entries.values()), _replaced(joined(last), entries)),
+            Function(list(given.values()), _replaced([joined([*cuts, *kept])], given)[0]),
+            Function(list(entries.values()), _replaced([joined(last)], entries)[0]),
             Function(list(exits.values()), Tuple(outer) if isinstance(main.body, Tuple) else outer[0]),
         )
         names = [GlobalVar(name) for name in PARTS]
