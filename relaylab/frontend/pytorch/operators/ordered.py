@@ -12,6 +12,7 @@ from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.pointwise import is_float
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
+from relaylab.op.base import call_operator
 
 Combine = Callable[[list[Expr], list[Expr]], list[Expr]]
 """Several tensors of earlier elements and of later ones: both together."""
@@ -28,7 +29,9 @@ def _running(g: TorchGraph, parts: Sequence[Expr], axis: int, combine: Combine) 
     while step < extent:
         earlier = [cut(x, 0, extent - step) for x in found]
         later = [cut(x, step, extent) for x in found]
-        found = [op.concatenate([cut(x, 0, step), new], axis=axis) for x, new in zip(found, combine(earlier, later))]
+        parts = [op.concatenate([cut(x, 0, step), new], axis=axis) for x, new in zip(found, combine(earlier, later))]
+        # Each step reads twice what the one before gives: as one kernel they would compute all anew each time.
+        found = [call_operator("annotation.stop_fusion", x) for x in parts]
         step *= 2
     return found
 
