@@ -15,7 +15,6 @@ from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.formats import format_of
 from relaylab.support.table import did_you_mean
-from relaylab.support.words import counted
 from relaylab.viz.arrange import OPTIONS as SELECTING
 from relaylab.viz.arrange import arranged
 from relaylab.viz.draw.draw import DrawOptions, draw
@@ -23,7 +22,7 @@ from relaylab.viz.draw.from_ir import ViewOptions, view
 from relaylab.viz.draw.with_types import UNTYPED, with_types
 from relaylab.viz.graph import annotate
 from relaylab.viz.graph.identity import Identities
-from relaylab.viz.graph.view import View
+from relaylab.viz.graph.view import View, view_display
 from relaylab.viz.scene.scene import Scene
 from relaylab.viz.write import files, formats, plugins
 from relaylab.viz.write.dot import dot_text, run_dot
@@ -76,8 +75,7 @@ class Picture:
         return bundle(self.scene, repr(self))
 
     def __repr__(self) -> str:
-        parts = (self.view.nodes, "node"), (self.view.edges, "edge"), (self.view.groups, "group")
-        return f"<picture of {', '.join(counted(len(found), what) for found, what in parts)}>"
+        return repr(self.view).replace("<view", "<picture", 1)
 
 
 @dataclass(frozen=True)
@@ -171,3 +169,10 @@ def _picture(obj: object, options: Mapping[str, Any]) -> Any:
     if hasattr(obj, "scene") and hasattr(obj, "view"):
         return obj
     return show(cast("View", obj), **options)  # what is no program either is refused there
+
+
+def _shown(view: Any) -> dict[str, str]:
+    return show(view)._repr_mimebundle_()
+
+
+view_display.register(_shown)

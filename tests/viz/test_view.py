@@ -262,3 +262,11 @@ def test_a_field_of_a_field_is_called_after_what_makes_the_tuple():
     pair = relay.TupleGetItem(relay.Tuple([x, relay.split(x, 2, axis=1).astuple()]), 1)
     view = viz.view(relay.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.TupleGetItem(pair, 0)))))
     assert [n.title for n in view.nodes if n.kind == "projection"][-1] == "tuple.1.0"
+
+
+def test_a_view_in_a_cell_is_its_picture():
+    """A notebook printed every field of every node: nine thousand letters of a network of ten."""
+    made = view(relay.testing.mlp.get_workload(1)[0])
+    assert repr(made) == "<view of 12 nodes, 11 edges, 1 group>"
+    assert repr(show(made)) == "<picture of 12 nodes, 11 edges, 1 group>"
+    assert made._repr_mimebundle_() == show(made)._repr_mimebundle_()

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from relaylab.support import schema
 from relaylab.support.errors import RelayValueError
+from relaylab.support.hook import Hook
+from relaylab.support.words import counted
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -125,6 +127,12 @@ class Group:
     note: str = ""
 
 
+@Hook
+def view_display(view: object) -> dict[str, str] | None:
+    """What a notebook shows of a view that is the last value of a cell: its picture, once pictures are loaded."""
+    return None
+
+
 @dataclass(frozen=True)
 class View:
     """A graph to draw: nodes, edges, nested groups. Immutable; ids are unique over nodes and groups."""
@@ -134,6 +142,13 @@ class View:
     edges: tuple[Edge, ...] = ()
     groups: tuple[Group, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        parts = (self.nodes, "node"), (self.edges, "edge"), (self.groups, "group")
+        return f"<view of {', '.join(counted(len(found), what) for found, what in parts)}>"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str] | None:
+        return view_display(self)
 
     @cached_property
     def node_by_id(self) -> dict[str, Node]:
