@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STYLE = (
     "white-space:pre;overflow-x:auto;margin:0;padding:0 var(--jp-code-padding,0);background:none;color:inherit;"
-    "font-size:var(--jp-code-font-size,13px);line-height:1.3"
+    "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);line-height:1.3"
 )
 
 

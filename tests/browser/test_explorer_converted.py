@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 def converted(tmp_path_factory):
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     exporter = pytest.importorskip("nbconvert").HTMLExporter()
-    cells = ["%load_ext relaylab", "%relay_passes mlp"]
+    cells = ["%load_ext relaylab", "%relay_passes mlp", "%relay_asm mlp dense --stage loop"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     assert "application/vnd.jupyter.widget-state+json" in notebook.metadata.widgets
@@ -49,6 +49,20 @@ from relaylab.course import check
 from relaylab.lab.predict import predict
 w = predict("folds")
 w"""
+
+
+def test_columns_stand_below_each_other(page, converted):
+    """Listings had letters of all widths where no JupyterLab says how code is written."""
+    page.route("http*://**", lambda route: route.abort())
+    page.goto(converted.as_uri())
+    listing = page.locator("pre", has_text="parallel").first
+    widths = listing.evaluate(
+        """e => ['i', 'M'].map((letter) => {
+        const span = e.appendChild(document.createElement('span'));
+        span.textContent = letter.repeat(20);
+        return span.getBoundingClientRect().width })"""
+    )
+    assert widths[0] == widths[1] > 100
 
 
 def test_where_a_kernel_answers_the_picture_makes_room_for_the_widget(nb, page, shot):
