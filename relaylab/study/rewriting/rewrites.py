@@ -168,10 +168,11 @@ class Rewrites(list[Rewrite]):
 
 def _html(found: Rewrite) -> str:
     image = base64.b64encode(svg(found.scene).encode()).decode()
+    code = "font-family:var(--jp-code-font-family,monospace)"  # converted notebooks give `pre` the letters of prose
     return (
         f"<p><b>{escape(found.rule)}</b> <code>{escape(found.location)}</code> {escape(found.note)}</p>"
         f'<img alt="{escape(found.rule)}" style="max-width:100%" src="data:image/svg+xml;base64,{image}">'
-        f"<p>{'<br>'.join(escape(str(b)) for b in found.bindings)}</p><pre>{html_lines(found.text)}</pre>"
+        f"<p>{'<br>'.join(escape(str(b)) for b in found.bindings)}</p><pre style="{code}">{html_lines(found.text)}</pre>"
     )
 
 
