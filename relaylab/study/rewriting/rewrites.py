@@ -172,7 +172,8 @@ def _html(found: Rewrite) -> str:
     return (
         f"<p><b>{escape(found.rule)}</b> <code>{escape(found.location)}</code> {escape(found.note)}</p>"
         f'<img alt="{escape(found.rule)}" style="max-width:100%" src="data:image/svg+xml;base64,{image}">'
-        f"<p>{'<br>'.join(escape(str(b)) for b in found.bindings)}</p><pre style="{code}">{html_lines(found.text)}</pre>"
+        f"<p>{'<br>'.join(escape(str(b)) for b in found.bindings)}</p>"
+        f'<pre style="{code}">{html_lines(found.text)}</pre>'
     )
 
 
