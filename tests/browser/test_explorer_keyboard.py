@@ -136,3 +136,18 @@ def test_roles_are_whole(hosted):
     page.keyboard.press("ArrowRight")
     assert int(page.locator(".rl-sash-left").get_attribute("aria-valuenow")) == int(width) + 16
     assert page.errors == []
+
+
+@pytest.mark.parametrize("width", [560, 320, 220, 150])
+def test_every_tool_is_in_sight_however_narrow_the_page(hosted, width):
+    """As narrow as pages are that are enlarged to 400 %."""
+    page = hosted
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_function(
+        """() => {
+        const bar = document.querySelector('.rl-bar'), edge = bar.getBoundingClientRect().right + 1;
+        const seen = [...bar.children].filter((e) => e.offsetWidth);
+        return seen.length > 4 && seen.every((e) => e.getBoundingClientRect().right <= edge) }""",
+        timeout=10_000,
+    )
+    assert page.errors == []

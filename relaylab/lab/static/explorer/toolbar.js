@@ -108,10 +108,12 @@ export class Toolbar {
     const held = items.find((item) => item.contains(document.activeElement)) ? document.activeElement : null;
     place.append(...items);
     more.hidden = true;
+    element.classList.remove("rl-wraps");
     for (let at = items.length - 1; at >= 0 && element.scrollWidth > element.clientWidth; at -= 1) {
       more.hidden = false;
       menu.prepend(items[at]);
     }
+    element.classList.toggle("rl-wraps", element.scrollWidth > element.clientWidth); // the pane is very narrow
     if (held instanceof HTMLElement && more.hidden) held.focus({ preventScroll: true });
   }
 
