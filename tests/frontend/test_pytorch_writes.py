@@ -116,15 +116,46 @@ def test_as_torch(function, monkeypatch: pytest.MonkeyPatch) -> None:
     agree(Wrapped(function), A, B)
 
 
-def test_the_open_size_of_what_is_written_into() -> None:
-    def write(a, b):
-        x = a * 2
-        x[:, 1] = b[:, 0]
-        x.mul_(b)
-        return x
+def overwritten(a, b):
+    x = a * 2
+    x[:, 1] = b[:, 0]
+    x.mul_(b)
+    return x
 
-    dims = {1: torch.export.Dim("length", min=2)}
-    agree(Wrapped(write), A, B, dynamic=((dims, dims),), executor="vm")
+
+def shifted(a, b):
+    """As decoders shift their words: a new tensor whose beginning is something else."""
+    x = a.new_zeros(a.shape)
+    x[:, 1:] = a[:, :-1]
+    x[:, 0] = 2
+    return x
+
+
+def turned(a, b):
+    """All but the last, through views that are turned and have an axis more."""
+    x = b.clone()
+    x[:, : a.shape[1] - 1].copy_(a[:, : a.shape[1] - 1])
+    x.transpose(1, 2)[..., 1:].unsqueeze(0)[0, :, 3].div_(4)
+    return x
+
+
+@pytest.mark.parametrize("function", [overwritten, shifted, turned], ids=lambda f: f.__name__)
+def test_open_sizes_of_what_is_written_into(function, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_decomposed", None)
+    dims = {1: torch.export.Dim("length", min=3)}
+    agree(Wrapped(function), A, B, dynamic=((dims, dims),), executor="vm")
+
+
+def test_a_size_that_is_a_formula_of_the_value_one():
+    """The number of blocks of 64 in up to 64 elements, as linear attention pads its sequences."""
+
+    def padded(a):
+        blocks = torch.nn.functional.pad(a, (0, 0, 0, -a.shape[1] % 64)).reshape(a.shape[0], -1, 64, a.shape[2])
+        mask = torch.ones(1, 1, 64, 1)
+        return [(blocks[:, i] * mask.expand(1, blocks.shape[1], 64, 1)[:, i]) for i in range(blocks.shape[1])][0]
+
+    dims = {1: torch.export.Dim("length", min=3, max=60)}
+    agree(Wrapped(padded), A, dynamic=((dims,),), executor="vm")
 
 
 @pytest.mark.parametrize("opened", [False, True])

@@ -18,8 +18,9 @@ SCATTERS = {"slice.Tensor": "slice_scatter", "select.int": "select_scatter"}
 """What replaces the part that a view shows."""
 SAME_FORM = frozenset(("transpose.int", "t.default"))
 """Views that undo themselves."""
-RESHAPED = frozenset(("view.default", "unsqueeze.default", "squeeze.dim"))
-VIEWS = frozenset((*SCATTERS, *SAME_FORM, *RESHAPED, "permute.default"))
+RESHAPED = frozenset(("view.default", "squeeze.dim"))
+"""Views whose source is given its shape again, which must be known."""
+VIEWS = frozenset((*SCATTERS, *SAME_FORM, *RESHAPED, "unsqueeze.default", "permute.default"))
 
 
 _SEVERAL = frozenset(("aten::topk", "aten::sort", "aten::max", "aten::min", "aten::native_layer_norm"))
@@ -104,7 +105,7 @@ class WrittenViews:
             if place is top:
                 return
             if not changes(place):
-                new = self._behind(place, new, values[place.args[0]], node)
+                new = self._behind(place, new, values, node)
             place = place.args[0]
 
     def refresh(self, node: Fx, values: dict[Fx, Fx]) -> None:
@@ -124,13 +125,16 @@ class WrittenViews:
     def _note(self, node: Fx, new: Fx, values: dict[Fx, Fx]) -> None:
         values[node], self._shown[node] = new, self._state[self._base[node]]
 
-    def _behind(self, view: Fx, new: Fx, old: Fx, node: Fx) -> Fx:
+    def _behind(self, view: Fx, new: Fx, values: dict[Fx, Fx], node: Fx) -> Fx:
         """What a view is of, with a new part in the place of what the view shows."""
         aten, name, source = self.torch.ops.aten, name_of(view.target), view.args[0]
+        given = self.torch.fx.node.map_arg(view.args[1:], values.__getitem__)
         if name in SCATTERS:
-            return self.made(getattr(aten, SCATTERS[name]).default, (old, new, *view.args[1:]), source, node)
+            return self.made(getattr(aten, SCATTERS[name]).default, (values[source], new, *given), source, node)
         if name in SAME_FORM:
-            return self.made(view.target, (new, *view.args[1:]), source, node)
+            return self.made(view.target, (new, *given), source, node)
+        if name == "unsqueeze.default":
+            return self.made(aten.squeeze.dim, (new, *given), source, node)
         if name in RESHAPED:
             return self.made(aten.view.default, (new, [*source.meta["val"].shape]), source, node)
         order = [d % len(view.args[1]) for d in view.args[1]]
@@ -149,8 +153,9 @@ def _shows(node: Fx) -> bool:
         return False
     if changes(node):
         return not node.kwargs
-    known = name_of(node.target) in VIEWS and not node.kwargs
-    return known and all(isinstance(n, int) for n in _sizes(node.args[0]))
+    name = name_of(node.target)
+    shaped = name not in RESHAPED or all(isinstance(n, int) for n in _sizes(node.args[0]))
+    return name in VIEWS and not node.kwargs and shaped
 
 
 def _sizes(node: Fx) -> list[Fx]:

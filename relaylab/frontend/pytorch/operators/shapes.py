@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import FARTHEST, elements
+from relaylab.frontend.graph import FARTHEST, elements, is_open
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
@@ -65,7 +65,10 @@ def expand(g: TorchGraph, node: AtenNode, x: Expr, target: Sequence[Any], implic
     offset = len(after) - len(before)
     wanted = [g.size(x, k - offset) if isinstance(s, int) and s == -1 else s for k, s in enumerate(target)]
     shape = g.sizes(wanted)
-    return op.broadcast_to(x, shape)
+    # what becomes 1 is 1: torch knows it of a size that it still writes as a formula
+    ones = [isinstance(s, int) and s == 1 for s in wanted[offset:]]
+    known = [1 if one and is_open(d) else 0 for one, d in zip(ones, g.dims(x))]
+    return op.broadcast_to(op.reshape(x, known) if any(known) else x, shape)
 
 
 @converts("repeat")
