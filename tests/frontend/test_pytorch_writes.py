@@ -98,6 +98,14 @@ def pooled(a, b):
     return torch.nn.functional.adaptive_avg_pool2d(x, 1), torch.nn.functional.adaptive_avg_pool2d(x, (1, 2))
 
 
+def normed(a, b):
+    """Results of composed operators, each a tensor of its own."""
+    x = torch.nn.functional.instance_norm(a).relu_()
+    y = torch.nn.functional.interpolate(a, scale_factor=2.0, mode="nearest")
+    y += torch.nn.functional.interpolate(b, scale_factor=2.0, mode="linear").mul_(2)
+    return x, y, torch.nn.functional.rms_norm(b, (6,)).add_(1)
+
+
 def unclear(a, b):
     """A reshape may be a view: torch itself says what is written where."""
     x = a.clone()
@@ -106,7 +114,7 @@ def unclear(a, b):
     return y + 1
 
 
-BY_PARTS = (rows, views, shapes, places, results, cast, kept, nested, several, activations, composed, pooled)
+BY_PARTS = (rows, views, shapes, places, results, cast, kept, nested, several, activations, composed, pooled, normed)
 
 
 @pytest.mark.parametrize("function", [*BY_PARTS, unclear], ids=lambda f: f.__name__)

@@ -24,7 +24,9 @@ _SAME = frozenset(("detach_.default", "lift_fresh_copy.default", "lift_fresh.def
 _TRACED = frozenset(("val", "tensor_meta"))
 _NEW = frozenset(
     "adaptive_avg_pool2d batch_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"  # noqa: SIM905
-    " group_norm layer_norm linear log_softmax matmul max_pool2d pad softmax".split()
+    " group_norm instance_norm layer_norm linear log_softmax matmul max_pool1d max_pool2d max_pool3d pad rms_norm"
+    " softmax upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d"
+    " upsample_nearest3d upsample_trilinear3d".split()
 )
 """Composed operators whose result is a tensor of its own; others may give their argument, and do not say so."""
 _KEEPING = frozenset("copy fill index_add index_copy index_fill index_put masked_fill masked_scatter scatter".split())  # noqa: SIM905

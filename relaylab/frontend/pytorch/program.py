@@ -32,7 +32,7 @@ KEPT = (
     "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
     "grid_sampler_2d", "col2im", "adaptive_avg_pool2d",
     "linalg_inv", "inverse", "linalg_solve", "linalg_cholesky",
-    "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input",
+    "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input", "rms_norm",
 )  # fmt: skip
 """Operators that Relay says better than their parts."""
 GENERATED = '"<eval_with_key>'

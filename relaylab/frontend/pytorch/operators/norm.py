@@ -12,6 +12,8 @@ from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Expr
 from relaylab.op import nn
 
+_EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
 
 def _vector(g: TorchGraph, given: Expr | None, extent: int | Expr, value: float, dtype: str) -> Expr:
     """A weight, or the one that changes nothing."""
@@ -99,3 +101,17 @@ def group_norm(
     if node.uses(1) or node.uses(2):
         moments = [op.squeeze(v, [2]) for v in normalized(g, op.reshape(x, (0, groups, -1)), [2], eps)[1:]]
     return [out, *moments]
+
+
+@converts("rms_norm")
+def rms_norm(
+    g: TorchGraph, node: AtenNode, x: Expr, shape: Sequence[int], weight: Expr | None = None, eps: float | None = None
+) -> Expr:
+    """Divided by the root of the mean of squares over the last axes; without `eps` with that of the type."""
+    kind, axes = g.dtype(x), list(range(g.rank(x) - len(shape), g.rank(x)))
+    wide = g.converted(x, "float64" if kind == "float64" else "float32")
+    eps = _EPSILONS[kind] if eps is None else eps
+    mean = op.mean(op.multiply(wide, wide), axis=axes, keepdims=True)
+    out = op.multiply(wide, op.rsqrt(op.add(mean, g.const(eps, wide))))
+    out = out if weight is None else op.multiply(out, g.converted(weight, g.dtype(out)))
+    return g.converted(out, kind)
