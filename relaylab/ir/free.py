@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from relaylab.ir.adt import Match, pattern_vars
 from relaylab.ir.dims import AnyDim, Atom, Dim, Quotient, SizeVar, SymbolicDim, UndecidedSize, apply_operation, dim
@@ -112,7 +113,15 @@ def _undeclared(types: Sequence[Type], declared: Sequence[TypeVar]) -> list[Type
 
 def global_vars(expr: Expr) -> list[GlobalVar]:
     """The functions of the module that `expr` refers to."""
-    return [n for n in walk((expr,)) if isinstance(n, GlobalVar)]
+    if type(expr) is not Function:
+        return [n for n in walk((expr,)) if isinstance(n, GlobalVar)]
+    known = _globals.get(expr)
+    if known is None:  # asked for each function of a module, for each of its functions
+        known = _globals[expr] = tuple(n for n in walk((expr,)) if isinstance(n, GlobalVar))
+    return list(known)
+
+
+_globals: WeakKeyDictionary[Function, tuple[GlobalVar, ...]] = WeakKeyDictionary()
 
 
 def constants(expr: Expr) -> list[Constant]:

@@ -291,8 +291,8 @@ def check_arguments(mixed: str, mode: int) -> None:
 
 def _is_called(func: ir.Function, mod: ir.IRModule) -> bool:
     """Whether other functions rely on the type of this one."""
-    called = {gv for f in mod.functions.values() for gv in global_vars(f)}
-    return any(mod.functions.get(gv) is func for gv in called)
+    own = next((gv for gv, f in mod.functions.items() if f is func), None)
+    return own is not None and any(own in global_vars(f) for f in mod.functions.values())
 
 
 @pass_(level=0, example={"missing_op_mode": 2})

@@ -208,3 +208,32 @@ def test_constants_keep_their_arrays() -> None:
     c = const(np.ones((3,), "float32"))
     typed = infer_expr(add(c, X))
     assert typed.args[0] is c
+
+
+def test_functions_that_an_expression_does_not_name_are_not_looked_at() -> None:
+    wrong, right, user = GlobalVar("wrong"), GlobalVar("right"), GlobalVar("user")
+    x, y, z = (Var("x", F4) for _ in range(3))
+    mod = IRModule()
+    mod[right] = Function([x], negative(x))
+    mod[user] = Function([y], Call(right, [y]))
+    mod[wrong] = Function([z], Call(right, [Tuple([z, z])]))
+    v = Var("v", F4)
+    assert infer_expr(Call(user, [v]), mod).checked_type == F4
+    with pytest.raises(DiagnosticError):
+        infer_expr(Call(wrong, [v]), mod)
+
+
+def test_a_function_of_another_type_changes_those_that_name_it() -> None:
+    """What is known of a module is held against its functions of now, of which some may have been exchanged."""
+    first, second = GlobalVar("first"), GlobalVar("second")
+    x, y, v = (Var("x", F4) for _ in range(3))
+    mod = infer_module(IRModule({first: Function([x], negative(x)), second: Function([y], Call(first, [y]))}))
+    assert infer_expr(Call(second, [v]), mod).checked_type == F4
+    for made, fits in ((negative(negative(x)), True), (Tuple([x, x]), False), (negative(x), True)):
+        mod[first] = Function([x], made)
+        if fits:
+            assert infer_expr(Call(second, [v]), mod).checked_type == F4
+            continue
+        for infer in (lambda: infer_expr(Call(second, [v]), mod), lambda: infer_module(mod)):
+            with pytest.raises(DiagnosticError, match="expected Tensor"):
+                infer()

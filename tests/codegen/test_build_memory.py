@@ -94,6 +94,15 @@ def test_a_constant_that_waits_has_its_type_and_then_its_numbers() -> None:
     assert structural_equal(waits, Constant(np.arange(2, dtype="float32")))
 
 
+def test_an_array_that_was_computed_is_no_copy_and_nobody_writes_to_it() -> None:
+    found = np.arange(2, dtype="float32")
+    waits = Constant.computed(TensorType((2,), "float32"), lambda: found)
+    assert np.shares_memory(waits.data, found) and not found.flags.writeable
+    lent = np.arange(4, dtype="float32")
+    waits = Constant.computed(TensorType((2,), "float32"), lambda: lent[:2])
+    assert not np.shares_memory(waits.data, lent) and lent.flags.writeable
+
+
 @pytest.mark.parametrize("deep, operator", [(600, lambda e: relay.negative(e)), (40, lambda e: relay.add(e, e))])
 def test_parameters_come_back_from_any_number_of_steps(deep: int, operator: Callable[[Expr], Expr]) -> None:
     x, weight = relay.var("x", shape=(2, 256)), relay.var("w", shape=(128, 256))

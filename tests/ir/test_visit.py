@@ -8,11 +8,13 @@ from weakref import ref
 import pytest
 from support.programs import random_program
 
+from relaylab.analysis import infer_expr
 from relaylab.support.errors import RelayError
 from relaylab.ir import (
     Call,
     Clause,
     Constant,
+    Expr,
     ExprMutator,
     ExprVisitor,
     Function,
@@ -38,6 +40,7 @@ from relaylab.ir import (
 )
 from relaylab.ir.scope import lca, lifted, scopes
 from relaylab.ir.trail import Trail, recording
+from relaylab.ir.visit import operators_in
 from relaylab.ir.wellformed import scope_faults, well_formed
 from relaylab.op.base import call_operator
 
@@ -268,3 +271,34 @@ def test_the_order_of_a_function_lives_as_long_as_the_function() -> None:
     assert post_order(func) == post_order(func) == [*parts, func]
     func, freed = None, ref(func)
     assert freed() is None and post_order(made) == parts
+
+
+def test_where_no_operator_is_that_is_looked_for_nothing_is_visited() -> None:
+    x = var("x", shape=(2,))
+    func = Function([x], call_operator("tanh", call_operator("exp", x)))
+    seen: list[Expr] = []
+
+    def post(new: Expr, old: Expr) -> Expr:
+        seen.append(old)
+        return new
+
+    assert operators_in(func) == operators_in(func.body) == {"tanh", "exp"}
+    assert rewrite(func, post, only=("add", "nn.relu")) is func and not seen
+    assert rewrite(func, post, only=("exp",)) is func and seen == post_order(func)
+
+
+def test_what_is_made_anew_of_parts_of_the_same_types_keeps_its_type() -> None:
+    x = var("x", shape=(2,))
+    func = infer_expr(Function([x], call_operator("add", call_operator("exp", call_operator("tanh", x)), x)))
+    exp = func.body.args[0]
+    y = var("y", shape=(2,))
+    same = rewrite(func.body, lambda new, old: new, memo={exp.args[0]: y})
+    assert same is not func.body and same.inferred is func.body.inferred and same.args[0].inferred is exp.inferred
+    assert infer_expr(same) is same
+    for other in (
+        var("y", shape=(2, 2)),
+        call_operator("tanh", x),
+        const([1.0, 2.0]),
+    ):  # another type, none, a constant
+        new = rewrite(func.body, lambda new, old: new, memo={exp.args[0]: other})
+        assert new.inferred is None and infer_expr(new).checked_type.shape[-1] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -29,38 +30,58 @@ def infer_module(mod: IRModule) -> IRModule:
     functions that call each other are inferred together. Raises `DiagnosticError` with all the
     errors of the module, each with a code `type.*`.
     """
-    if _types_of(mod) is not None:
+    known = _known_of(mod)
+    if known is not None and known.typed:
         return mod
-    inference = _Inference(mod)
-    names = {gv.name_hint: gv for gv in mod.functions}
-    calls = {gv: [names[n] for n in inference.refers_to(f) if n in names] for gv, f in mod.functions.items()}
-    for group in strong_components(calls):
-        inference.infer(group)
+    inference = _Inference(mod, {})
+    inference.all(mod.functions)
     inference.report.raise_if_any({gv.name_hint: f for gv, f in mod.functions.items()})
     return mod.with_functions({gv: inference.functions[gv] for gv in mod.functions})
 
 
-# The functions of a module that had a type each when it was last looked at, and these types.
-_typed: WeakKeyDictionary[IRModule, tuple[dict[GlobalVar, Function], dict[str, Type]]] = WeakKeyDictionary()
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a module was when it was last looked at: its functions, the types found for them, whether all hold them."""
+
+    functions: dict[GlobalVar, Function]
+    types: dict[str, Type]
+    typed: bool
 
 
-def _types_of(mod: IRModule) -> dict[str, Type] | None:
-    """The types of all functions of a module, if each has one that was found with the types that others have now.
+_known: WeakKeyDictionary[IRModule, _Known] = WeakKeyDictionary()
 
-    It is the usual case, as passes ask before and after each function: only those that are new are looked at.
+
+def _known_of(mod: IRModule) -> _Known | None:
+    """The types of all functions of a module, if they are known or if those that are new have the types of those that
+    they replace: the usual case, as passes ask before and after each function.
     """
-    functions, types = _typed.get(mod, ({}, {}))
-    if functions != mod.functions:
-        new = {gv: f for gv, f in mod.functions.items() if functions.get(gv) is not f}
-        if functions.keys() != mod.functions.keys() or any(
-            f.inferred != functions[gv].inferred for gv, f in new.items()
-        ):
-            new = mod.functions
-            types = {gv.name_hint: f.inferred for gv, f in new.items() if f.inferred is not None}
-        if len(types) < len(mod.functions) or not all(_fits(f, types) for f in new.values()):
+    known = _known.get(mod)
+    if known is not None and known.functions == mod.functions:
+        return known
+    types = known.types if known is not None else {}
+    if known is None or known.functions.keys() != mod.functions.keys():
+        new = mod.functions
+        types = {gv.name_hint: f.inferred for gv, f in new.items() if f.inferred is not None}
+        if len(types) < len(new) or not all(_fits(f, types) for f in new.values()):
             return None
-        _typed[mod] = dict(mod.functions), types
-    return types
+    else:
+        new = {gv: f for gv, f in mod.functions.items() if known.functions[gv] is not f}
+        if not all(f.inferred == types[gv.name_hint] and _fits(f, types) for gv, f in new.items()):
+            return _renewed(mod, known, new)
+    _known[mod] = _Known(dict(mod.functions), types, True)
+    return _known[mod]
+
+
+def _renewed(mod: IRModule, known: _Known, new: dict[GlobalVar, Function]) -> _Known | None:
+    """What is known of a module in which some functions are new, if they have the types of those that they replace."""
+    names = {gv.name_hint for gv in new}
+    with unrecorded():
+        inference = _Inference(mod, {name: t for name, t in known.types.items() if name not in names})
+        inference.all(new)
+    if inference.report or any(inference.types[name] != known.types[name] for name in names):
+        return None
+    _known[mod] = _Known(dict(mod.functions), known.types, False)
+    return _known[mod]
 
 
 def _fits(func: Function, types: Mapping[str, Type]) -> bool:
@@ -72,20 +93,23 @@ def _fits(func: Function, types: Mapping[str, Type]) -> bool:
 class _Inference:
     """One run over a module: the types of the functions done so far, and the errors."""
 
-    def __init__(self, mod: IRModule):
-        self.mod = mod
+    def __init__(self, mod: IRModule, types: dict[str, Type]):
+        self.mod, self.types = mod, types
         self.report = ErrorReport(mod)
-        self.types: dict[str, Type] = {}
         self.functions: dict[GlobalVar, Function] = {}
-        self.names: dict[Function, tuple[str, ...]] = {}
+        self.names: dict[Function, Iterable[str]] = {}
+
+    def all(self, functions: Mapping[GlobalVar, Function]) -> None:
+        """Type these functions, the types of others that they name being known."""
+        names = {gv.name_hint: gv for gv in functions}
+        calls = {gv: [names[n] for n in self.refers_to(f) if n in names] for gv, f in functions.items()}
+        for group in strong_components(calls):
+            self.infer(group)
 
     def refers_to(self, func: Function) -> Iterable[str]:
         """The names of the functions that `func` refers to."""
-        known = _uses.get(func)
-        if known is not None:
-            return known
         if func not in self.names:
-            self.names[func] = tuple(dict.fromkeys(n.name_hint for n in walk((func,)) if type(n) is GlobalVar))
+            self.names[func] = _names_in(func)
         return self.names[func]
 
     def infer(self, group: list[GlobalVar]) -> None:
@@ -167,11 +191,10 @@ def _unsettled(functions: Iterable[Expr]) -> set[Expr]:
 def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     """`expr` with a `checked_type` on every node; `mod` says what the functions and data types it names are.
 
-    Free variables without annotation get the types that their uses ask for. Raises `DiagnosticError`.
+    Free variables without annotation get the types that their uses ask for. Functions of the module that it does not
+    name, directly or by way of others, are not looked at. Raises `DiagnosticError`.
     """
-    with unrecorded():  # the module only says what names mean
-        mod = infer_module(mod) if mod is not None else None
-    globals_ = _checked_types(mod)
+    globals_ = _named_types(expr, mod)
     report = ErrorReport(mod)
     typer = Typer(mod, report, globals_, _unsettled((expr,)))
     typer.run(expr)
@@ -182,18 +205,40 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     if not report and new is not expr:
         _check_scopes(new, expr, report)
     report.raise_if_any({"": expr})
+    if isinstance(new, Function) and mod is not None:
+        _uses[new] = {name: globals_[name] for name in _names_in(new) if name in globals_}
     return derived(new, expr) if new is not expr else new
 
 
-def _checked_types(mod: IRModule | None) -> dict[str, Type]:
-    known = None if mod is None else _types_of(mod)
-    return known or ({} if mod is None else {gv.name_hint: f.checked_type for gv, f in mod.functions.items()})
+def _named_types(expr: Expr, mod: IRModule | None) -> dict[str, Type]:
+    """The types of the functions of a module, at least of those that `expr` names and that these name."""
+    if mod is None:
+        return {}
+    known = _known_of(mod)
+    if known is not None:
+        return known.types
+    named: dict[GlobalVar, Function] = {}
+    stack: list[Expr] = [expr]
+    while stack:
+        for name in _names_in(stack.pop()):
+            if name in mod and (gv := mod.get_global_var(name)) not in named:
+                named[gv] = mod[gv]
+                stack.append(mod[gv])
+    with unrecorded():  # the module only says what names mean
+        part = infer_module(mod.with_functions(named))
+    return {gv.name_hint: f.checked_type for gv, f in part.functions.items()}
+
+
+def _names_in(expr: Expr) -> Iterable[str]:
+    """The names of the functions to which an expression refers."""
+    known = _uses.get(expr) if isinstance(expr, Function) else None
+    return dict.fromkeys(n.name_hint for n in walk((expr,)) if type(n) is GlobalVar) if known is None else known
 
 
 def infer_type_local(expr: Expr, mod: IRModule | None = None) -> Type:
     """The type of one node from the checked types of its parts. Raises `DiagnosticError`."""
     report = ErrorReport(mod)
-    typer = Typer(mod, report, _checked_types(mod), {expr})
+    typer = Typer(mod, report, _named_types(expr, mod), {expr})
     found = typer.run(expr)
     report.raise_if_any({"": expr})
     found = typer.solver.resolve(found)

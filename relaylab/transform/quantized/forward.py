@@ -59,7 +59,7 @@ def again(node: Call, args: Sequence[Value]) -> Call:
 
 def is_entry(func: Function, mod: IRModule) -> bool:
     """Whether `func` is the `main` of its module, the only function that is quantized."""
-    return any(gv.name_hint == "main" and f is func for gv, f in mod.functions.items())
+    return "main" in mod and mod["main"] is func
 
 
 def forwarded(func: Function, rule: CallRule) -> Function:
