@@ -334,3 +334,12 @@ def test_the_passes_are_seen_like_others():
         *("QuantizePartition", "QuantizeAnnotate", "QuantizeCalibrate", "QuantizeRealize")
     ]
     assert all(s.changed and not s.unaccounted() for s in history)
+
+
+def test_conversions_that_results_share_stay_shared():
+    x = relay.var("x", shape=(4,))
+    scale, zero = relay.const(0.1), relay.const(0)
+    back = relay.qnn.dequantize(relay.nn.relu(relay.qnn.quantize(x, scale, zero)), scale, zero)
+    mod = IRModule.from_expr(relay.Function([x], relay.Tuple([relay.cast(back, "float16"), back])))
+    half, whole = relay.transform.PartitionConversions()(mod)["dequantize_outputs"].body.fields
+    assert half.args[0] is whole
