@@ -90,6 +90,7 @@ class PartitionConversions(ModulePass):
     def run(self, mod: IRModule, ctx: PassContext) -> IRModule:
         if any(gv.name_hint in PARTS for gv in mod.functions):
             return mod
+        mod = create("InferType")(mod)  # called directly, on what has no types yet
         gv = mod.get_global_var("main")
         main = mod[gv]
         cuts = dict.fromkeys(_first_integers(main, self.dtypes))
