@@ -15,7 +15,7 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.renewal import as_function, rewrite_function
-from relaylab.transform.simplify.fold_constant import ConstantFolder
+from relaylab.transform.simplify.fold_constant import ConstantFolder, typed_if_told
 
 LIMIT = 100
 """How often folding may make further shapes known before the pass gives up."""
@@ -115,8 +115,8 @@ class DynamicToStatic(FunctionPass):
     """Replaces `dyn.` operators by ordinary ones where folding constants tells their shapes."""
 
     def apply(self, mod: IRModule, ctx: PassContext) -> IRModule:
-        # before types are looked for: a shape of unknown length, which has none, may be known when it is folded
-        folder = ConstantFolder()
+        # a shape of unknown length, which has no type, may be known when it is folded
+        folder, mod = ConstantFolder(), typed_if_told(mod)
         folded = {gv: f if f.inferred is not None else as_function(folder(f)) for gv, f in mod.functions.items()}
         return super().apply(mod.with_functions(folded), ctx)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Annotated, TypeAlias, cast
 
 import numpy as np
@@ -18,12 +19,13 @@ from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
 from relaylab.ir.visit import children, walk
 from relaylab.op.rounding import evaluated
+from relaylab.support.errors import DiagnosticError
 from relaylab.support.memory import made_read_only
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.let_rewrite import rewrite_lets
-from relaylab.transform.engine.manager import FunctionPass
+from relaylab.transform.engine.manager import FunctionPass, create
 from relaylab.transform.engine.purity import acts
 from relaylab.transform.engine.recipes import computed_later, note_recipe
 
@@ -180,6 +182,14 @@ def _shape_known(call: Call, old: Expr) -> Expr | None:
     return Constant(np.prod(shape, dtype=shape.dtype) if op_name(call) == "ndarray_size" else shape)
 
 
+def typed_if_told(mod: IRModule) -> IRModule:
+    """A module with its types: what is folded away may have told some. Without them where only folding tells them."""
+    if any(f.inferred is None for f in mod.functions.values()):
+        with suppress(DiagnosticError):
+            return create("InferType")(mod)
+    return mod
+
+
 @pass_(level=2, idempotent=True)
 class FoldConstant(FunctionPass):
     """Evaluates calls of operators on constants, decides conditionals on them, and inlines lets bound to them."""
@@ -187,6 +197,9 @@ class FoldConstant(FunctionPass):
     fold_qnn: Annotated[bool, "Also fold operators that are rewritten before code is made: the quantized dialect."] = (
         False
     )
+
+    def apply(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        return super().apply(typed_if_told(mod), ctx)
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         return ConstantFolder(self.fold_qnn)(func)
