@@ -9,7 +9,19 @@ from support.programs import random_program
 
 import relaylab.text  # noqa: F401
 from relaylab import relay
-from relaylab.ir import Call, ExprMutator, Function, IRModule, Op
+from relaylab.ir import (
+    Call,
+    Constructor,
+    ExprMutator,
+    Function,
+    GlobalTypeVar,
+    If,
+    IRModule,
+    Op,
+    TypeData,
+    TypeVar,
+    const,
+)
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.transform import (
     PASSES,
@@ -297,3 +309,13 @@ def test_a_required_pass_is_in_the_default_pipeline_at_any_level(level: int, vm:
         assert all(("fast_exp" in m.astext()) == bool(required) for m in texts)
     with PassContext(opt_level=level, required_pass=["FastMath"]):
         assert any("fast_exp" in kernel for kernel in relay.build(mod, target="llvm").kernels())
+
+
+@pytest.mark.parametrize("name", ["FoldConstant", "DynamicToStatic"])
+def test_what_is_folded_away_may_have_told_a_type(name: str) -> None:
+    box, kind = GlobalTypeVar("Box"), TypeVar("A")
+    empty, single = Constructor("Empty", [], box), Constructor("Single", [kind], box)
+    mod = IRModule(None, {box: TypeData(box, [kind], [empty, single])})
+    mod["main"] = Function([], If(const(True), Call(empty, []), Call(single, [const(1.0)])))
+    folded = PASSES[name].make()(mod)["main"]
+    assert isinstance(folded.body, Call) and str(folded.ret_type) == "Box[float32]"
