@@ -15,6 +15,7 @@ from relaylab.op.tensor.binary import (
     divide,
     floor_divide,
     floor_mod,
+    gcd,
     left_shift,
     logical_and,
     logical_or,
@@ -34,7 +35,6 @@ from relaylab.op.tensor.casts import cast, cast_like, fixed_point_multiply, rein
 from relaylab.op.tensor.compare import equal, greater, greater_equal, less, less_equal, not_equal
 from relaylab.op.tensor.composite import logsumexp, mean_std, mean_variance, reverse_reshape, segment_sum, std
 from relaylab.op.tensor.create import arange, full, full_like, ndarray_size, ones, shape_of, zeros
-from relaylab.op.tensor.divisors import gcd
 from relaylab.op.tensor.einsum import einsum, stft
 from relaylab.op.tensor.elementwise import (
     bitwise_not,
