@@ -45,7 +45,7 @@ def _widened(x: Expr) -> Expr:
     return call_operator("cast", x, dtype="float32")
 
 
-def dims(t: Type) -> tuple[Dim, ...]:
+def dims(t: Type | None) -> tuple[Dim, ...]:
     """The dimensions of a tensor type; none of another type."""
     return t.shape if isinstance(t, TensorType) else ()
 

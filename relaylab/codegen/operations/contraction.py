@@ -78,8 +78,12 @@ class Contraction:
         """The constant weight as the kernels for these views read it."""
         raise NotImplementedError
 
-    def lying(self, data: MemoryView, out: MemoryView, sides: Sequence[MemoryView]) -> Contraction:
-        """What computes the same where the operands lie like this; `sides` are over the axes of the result."""
+    def lying(
+        self, data: MemoryView, weight: MemoryView | None, out: MemoryView, sides: Sequence[MemoryView]
+    ) -> Contraction:
+        """What computes the same where the operands lie like this; `sides` are over the axes of the result, `weight` is
+        None of a constant.
+        """
         return self
 
     def with_input(self) -> Contraction | None:

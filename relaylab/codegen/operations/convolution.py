@@ -135,7 +135,9 @@ class ConvolutionKernel(ChannelsLastContraction):
         weight = self.spec.weight if weight is None else permuted(weight, self.weight_axes)
         return replace(self.spec, data=data, out=out, weight=weight)
 
-    def lying(self, data: MemoryView, out: MemoryView, sides: Sequence[MemoryView]) -> Contraction:
+    def lying(
+        self, data: MemoryView, weight: MemoryView | None, out: MemoryView, sides: Sequence[MemoryView]
+    ) -> Contraction:
         if self.transposed:
             return self
         spec = self.placed(data, out)

@@ -279,7 +279,8 @@ class ContractionJob(Job):
     def settle(self, views: Views) -> None:
         """Take the contraction that is best where its operands lie."""
         sides = self.epilogue.views(views) if self.epilogue else ()
-        self.contraction = self.contraction.lying(views(self.data), views(self.writes[0]), sides)
+        operands = views(self.data), self.weight_view(views), views(self.writes[0])
+        self.contraction = self.contraction.lying(*operands, sides)
 
     def weight_view(self, views: Views) -> MemoryView | None:
         """How the weight lies in memory; None of a constant, which is packed when the program is built."""

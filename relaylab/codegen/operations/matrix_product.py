@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
@@ -12,10 +13,12 @@ from relaylab.codegen.kernels.kernel import KernelSequence, MemoryView
 from relaylab.codegen.kernels.views import merged_front, permuted, with_front
 from relaylab.codegen.network.network import tensor_type
 from relaylab.codegen.operations.contraction import Contraction, dense_view
-from relaylab.codegen.templates import Epilogue, GemmSpec, gemm, gemm_kernels, pack_gemm, supports_gemm
+from relaylab.codegen.templates import DOTS, Epilogue, GemmSpec, gemm, gemm_kernels, pack_gemm, supports_gemm
 from relaylab.codegen.templates.byte_products import FACTORS, WORD, words_in_place, words_kernel
+from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
+from relaylab.codegen.templates.product_family import product_cycles, product_of
 from relaylab.ir import Call
 from relaylab.support.errors import RelayError
 
@@ -62,13 +65,34 @@ class MatrixProductKernel(RowMajorProduct):
     transpose_a: bool
     minimal: bool
     packs: bool
+    target: CpuTarget
     choices: Choices = ()
+    turned: bool = False
+    """Is the right side's transpose multiplied with the left one's?"""
 
     def merged(self, view: MemoryView) -> MemoryView | None:
         """Three axes: leading ones as one, or of extent 1 in front."""
         while len(view.shape) < 3:
             view = with_front(view)
         return view if len(view.shape) == 3 else merged_front(view, 2)
+
+    def out_view(self, out: MemoryView) -> MemoryView:
+        found = RowMajorProduct.out_view(self, out)
+        return permuted(found, (0, 2, 1)) if self.turned else found
+
+    def lying(
+        self, data: MemoryView, weight: MemoryView | None, out: MemoryView, sides: Sequence[MemoryView]
+    ) -> Contraction:
+        """Turned where few rows meet a right side whose columns have no gaps: lanes run along these."""
+        if weight is None or self.packs or self.choices or None in map(self.merged, (data, weight, out)):
+            return self
+        spec, new = self.placed(data, weight, out), replace(self, turned=True)
+        few = new.placed(data, weight, out)
+        if few.b.shape[0] != few.out.shape[0] or supports_gemm(few):
+            return self
+        ours, theirs = (gemm_problem(found) for found in (spec, few))
+        cycles = [product_cycles(found, self.target) for found in (theirs, ours)]
+        return new if product_of(theirs, self.target) is DOTS and cycles[0] < cycles[1] else self
 
     def accepts(self, data: MemoryView) -> bool:
         found = self.merged(_swapped(data, self.transpose_a))
@@ -84,7 +108,10 @@ class MatrixProductKernel(RowMajorProduct):
         """The spec with the operands where they lie; `weight` is None when it is packed."""
         right = _swapped(dense_view(self.call.args[1]) if weight is None else weight, self.transpose_b)
         left = _swapped(data, self.transpose_a)
-        a, b, o = (self.out_view(view) for view in (left, right, out))
+        a, b, o = (RowMajorProduct.out_view(self, view) for view in (left, right, out))
+        if self.turned:
+            turn = lambda view: permuted(view, (0, 2, 1))
+            return GemmSpec(turn(b), turn(a), turn(o), packed=False, choices=self.choices, left="in1", right="in0")
         if weight is not None and b.dtype == FACTORS[1]:
             right, role = words_in_place(b), "in1"
             if right is None and b.strides[2] == 1 and o.shape[1] * (o.shape[0] if b.shape[0] == 1 else 1) <= ONE_TILE:
@@ -103,9 +130,9 @@ class MatrixProductKernel(RowMajorProduct):
         self, data: MemoryView, weight: MemoryView | None, out: MemoryView, target: CpuTarget, epilogue: Epilogue
     ) -> KernelSequence:
         spec = self.placed(data, weight, out)
-        if weight is None or spec.right == "in1":
+        if weight is None or spec.right != "rows0":
             return gemm_kernels(spec, target, epilogue)
-        first = words_kernel(self.out_view(_swapped(weight, self.transpose_b)), spec.b, target)
+        first = words_kernel(RowMajorProduct.out_view(self, _swapped(weight, self.transpose_b)), spec.b, target)
         return KernelSequence((first, gemm(spec, target, epilogue)), (("rows0", spec.b.bytes),))
 
     def pack(self, data: MemoryView, out: MemoryView, target: CpuTarget, weight: np.ndarray) -> Packing:
@@ -130,6 +157,6 @@ def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contracti
     if (len(set(dtypes)) > 1 and dtypes != FACTORS) or len(left.shape) < 2:
         return None
     packs = dtypes == FACTORS
-    product = MatrixProductKernel(call, bool(attrs.transpose_b), bool(attrs.transpose_a), minimal, packs)
+    product = MatrixProductKernel(call, bool(attrs.transpose_b), bool(attrs.transpose_a), minimal, packs, target)
     data, weight, result = map(dense_view, (*call.args[:2], call))
     return None if supports_gemm(product.placed(data, None if packs else weight, result)) else product

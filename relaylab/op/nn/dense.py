@@ -7,15 +7,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.expr import Expr
+from relaylab.ir.expr import Call, Constant, Expr
+from relaylab.ir.op import facets, is_call_to
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
 from relaylab.op import rules
-from relaylab.op.base import Broadcast, Dtype, Input, OutElementwiseFusable, Sample, arg, attr, op, sample
+from relaylab.op.base import (
+    Broadcast,
+    Dtype,
+    Input,
+    OutElementwiseFusable,
+    Sample,
+    arg,
+    attr,
+    call_operator,
+    op,
+    sample,
+)
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.indexing import length
 from relaylab.op.layout import parse_layout, transform
 from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import broadcast_dims, extent, same_dim
+
+FEW_ROWS = 4
 
 
 class Product(OutElementwiseFusable):
@@ -185,6 +199,25 @@ class contrib_dense_pack(Product):
         return [sample((3, 5), (2, 5, 4), units=8, weight_layout="NC4n"), sample((2, 3), (3, 3, 2), units=None)]
 
 
+def _before_turns(x: Expr) -> tuple[Expr, bool, float]:
+    """What matrices were before they were scaled and moved as wholes; whether rows are columns now, and the scale."""
+    turned, scale = False, 1.0
+    while isinstance(x, Call) and isinstance(x.inferred, TensorType):
+        rank = len(x.inferred.shape)
+        if is_call_to(x, "transpose"):
+            axes = [a % rank for a in facets(x).axes or range(rank - 1, -1, -1)]
+            if axes != [*range(rank - 2), rank - 1, rank - 2]:
+                break
+            turned, x = not turned, x.args[0]
+        elif is_call_to(x, "reshape") and dims(x.args[0].inferred)[-2:] == dims(x.inferred)[-2:]:
+            x = x.args[0]
+        elif is_call_to(x, "multiply") and isinstance(x.args[1], Constant) and x.args[1].data.size == 1:
+            scale, x = scale * float(x.args[1].data.reshape(())), x.args[0]
+        else:
+            break
+    return x, turned, scale
+
+
 @op("nn.batch_matmul", level=10, attrs_key="BatchMatmul")
 class batch_matmul(Product):
     """Matrix products of two batches of matrices; a batch of 1 goes with any. Either side may be transposed."""
@@ -210,6 +243,26 @@ class batch_matmul(Product):
         if not dynamic and (batch is None or k != k2):
             s.fail(f"{type_text(a)} and {type_text(c)} cannot be multiplied", help=self._reading())
         return TensorType((AnyDim() if batch is None else batch, m, n), self.dtype(s, a, c))
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        return in_float32(self, inputs, types) or self._of_few_rows(inputs, types)
+
+    def _of_few_rows(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """Few rows by a right side that was turned, and maybe scaled: the rows are scaled, and it is read as it lies.
+
+        So one query meets all keys that are kept (`scaled_dot_product_attention` of torch).
+        """
+        known = not (types[0].is_dynamic or types[1].is_dynamic or self.transpose_a)
+        if not known or types[0].dtype not in ("float32", "float64") or types[0].concrete_shape[1] > FEW_ROWS:
+            return None
+        x, turned, scale = _before_turns(inputs[1])
+        if not turned or not isinstance(x.inferred, TensorType):
+            return None
+        right = call_operator("reshape", x, newshape=(types[1].concrete_shape[0], *x.inferred.concrete_shape[-2:]))
+        by = Constant(np.array(scale, types[0].dtype))
+        left = inputs[0] if scale == 1 else call_operator("multiply", inputs[0], by)
+        record = {**dict(self.items()), "transpose_b": not self.transpose_b}
+        return call_operator(self.op_name, left, right, **record)
 
     def _reading(self) -> str:
         a, c = "(b, k, m)" if self.transpose_a else "(b, m, k)", "(b, n, k)" if self.transpose_b else "(b, k, n)"
