@@ -125,6 +125,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     if rest and args.command != "lab":  # what it does not know is JupyterLab's
         listed = any(word.endswith(",") for word in argv or sys.argv)
         near = "\n  help: write lists without blanks: A,B" if listed else ""
+        if args.command == "run" and (given := re.match(r"(\w+)=", rest[0])):
+            near = f"\n  help: inputs are files: --input {given[1]}=FILE.npy"
         args.parser.error(f"unrecognized arguments: {' '.join(rest)}{near}")
     args.rest = [*getattr(args, "rest", ()), *rest]
     for stream in (sys.stdout, sys.stderr):
