@@ -174,3 +174,16 @@ def test_a_page_that_says_what_no_exercise_has_is_refused() -> None:
     page = "# A\n<!-- exercise a\nstart:\n    1\ncheck:\n    1\nhints: x\n-->\n```python\n1\n```\n"
     with pytest.raises(RelayError, match="the exercise a says hints"):
         course.lesson.__globals__["read_lesson"]("01_a", page)
+
+
+def test_the_judge_hears_what_is_chosen_with_the_question():
+    """Choices reach the kernel one after another: the last was on its way still when *Check* was pressed."""
+    widget = pytest.importorskip("relaylab.lab.predict").predict("folds")
+    right = [n for n in widget.names if n in ("sqrt", "divide")] or widget.names[:1]
+    widget._asked(widget, {"what": "check", "chosen": [*right, "no such operator"]}, [])
+    assert widget.chosen == right and widget.verdict["words"]
+    widget._asked(widget, {"what": "hint", "chosen": []}, [])
+    assert widget.chosen == [] and not widget.verdict["right"]
+    widget._asked(widget, {"what": "zh"}, [])
+    assert widget.words
+    widget._asked(widget, ["nonsense"], [])
