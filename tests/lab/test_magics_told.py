@@ -1,6 +1,12 @@
 """What the magics say of themselves: on one screen, each alone, as a page of the reference."""
 
+import re
+from pathlib import Path
+
+from relaylab.lab.magic import MAGICS
 from relaylab.lab.magics import reference
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_help_and_reload(cell, ip):
@@ -37,3 +43,11 @@ def test_wrong_lines_say_what_helps(cell, ip, tmp_path, monkeypatch):
     for line, words in told.items():
         found = cell(line)
         assert words in found.err + found.out, line
+
+
+def test_magics_that_texts_name_are_there():
+    """An error told people to write `%relay_explore`, which there never was."""
+    known = {m.method for m in MAGICS} | {"relay_help"}
+    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "relaylab").rglob("*.py"), *(ROOT / "relaylab").rglob("*.md")]
+    named = {(p.name, m[1]) for p in pages for m in re.finditer(r"%%?(relay_[a-z]+)", p.read_text(encoding="utf-8"))}
+    assert {(page, name) for page, name in named if name not in known and page != "CHANGELOG.md"} == set()
