@@ -1,5 +1,6 @@
 // @ts-check
 // Edits of the pipeline: asked of the kernel, which answers with the passes as they are then.
+// Choices: docs/choices.md, The explorer.
 import { button, el, heading, problem } from "../dom.js";
 
 /** @typedef {{ how: string, index: number, value: any }} Edit */
@@ -56,9 +57,10 @@ export class Editor {
   }
 
   then(run) {
+    const over = () => (this.asked -= 1);
     this.asked += 1;
-    this.last = this.last.then(run);
-    this.last.then(() => (this.asked -= 1));
+    this.last = this.last.then(run, run); // what went wrong before is told by itself
+    this.last.then(over, over);
     return this.last;
   }
 
