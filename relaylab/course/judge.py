@@ -62,8 +62,8 @@ class Verdict:
     __repr__ = __str__
 
 
-def check(name: str, answer: object) -> Verdict:
-    """Judge an answer to an exercise, and remember if it was right.
+def check(name: str, answer: object = ...) -> Verdict:
+    """Judge an answer to an exercise, and remember if it was right; without one, say that it is open.
 
     A widget of the explorer stands for the operator of the node that is selected in it, the picture of a question for
     the names that are chosen in it.

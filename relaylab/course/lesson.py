@@ -174,6 +174,8 @@ def exercise(name: str) -> Exercise:
     known = {e.name: e for x in lessons().values() for e in x.exercises}
     if name not in known:
         raise RelayValueError(
-            f"there is no exercise `{name}`", code="course.unknown", help=did_you_mean(name, known) or ""
+            f"there is no exercise `{name}`",
+            code="course.unknown",
+            help=did_you_mean(name, known) or "%relay_lesson lists them",
         )
     return known[name]

@@ -14,17 +14,20 @@ import anywidget
 from IPython.display import display
 from traitlets import Bool, Dict, Enum, Int, List, Unicode, observe
 
+from relaylab.explorer.question import within
 from relaylab.explorer.questions.passes import rows
 from relaylab.explorer.session import Session
 from relaylab.ir import Expr
 from relaylab.lab.arguments import named_in_notebook
 from relaylab.lab.page import script, sheet
 from relaylab.lab.saved_page import write
-from relaylab.study.exploration import Exploration
+from relaylab.study.exploration import Exploration, explore
+from relaylab.study.program import Loadable
 from relaylab.study.record import SUFFIX, record
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayValueError
 from relaylab.support.language import preferred
+from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
 from relaylab.transform import Pass
 from relaylab.viz.write.html import bundle
@@ -33,10 +36,14 @@ SAVED = ("before", "after", "selected", "compare", "pane", "views", "slides")
 """What a saved page takes along of what is chosen."""
 
 
+PANES = ("graph", "text", "both", "code", "several", "heat", "operators", "branches", "live")
+"""What the explorer can show, as `w.pane` says it."""
+
+
 class PassExplorer(anywidget.AnyWidget):
     """Every pass, step by step. What is chosen is a trait: `selected` (a node's id), `before` and `after` (frames).
 
-    `compare` is merged or both (side by side), `pane` graph, text, both, code, several, heat or branches.
+    `compare` is merged or both (side by side), `pane` one of `PANES`. A program in the place of a run is run.
     `direction` is that of pictures, `TB` or `LR`; without one it is the one that was chosen last in this browser.
     `slides` shows one changing pass at a time, large, on the whole screen once a key was pressed.
     `language` is en or zh; as long as it is empty, that of the notebook around the widget.
@@ -48,8 +55,8 @@ class PassExplorer(anywidget.AnyWidget):
     before = Int(0).tag(sync=True)
     after = Int(0).tag(sync=True)
     selected = Unicode("").tag(sync=True)
-    compare = Unicode("merged").tag(sync=True)
-    pane = Unicode("graph").tag(sync=True)
+    compare = Enum(("merged", "both"), "merged").tag(sync=True)
+    pane = Enum(PANES, "graph").tag(sync=True)
     overlays = List(Unicode()).tag(sync=True)
     views = Dict().tag(sync=True)
     slides = Bool(False).tag(sync=True)
@@ -59,8 +66,11 @@ class PassExplorer(anywidget.AnyWidget):
     work = Unicode("").tag(sync=True)
     language = Unicode("").tag(sync=True)
 
-    def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None, **choices: object):
-        self.exploration, self.session = exploration, Session(exploration, passes)
+    def __init__(
+        self, exploration: Exploration | Loadable, passes: Iterable[Pass | str] | None = None, **choices: object
+    ):
+        run = exploration if isinstance(exploration, Exploration) else explore(exploration)
+        self.exploration, self.session = run, Session(run, passes)
         self.session.bind = named_in_notebook
         self.session.pipeline.doing = self._doing
         first = self.session.first
@@ -101,10 +111,20 @@ class PassExplorer(anywidget.AnyWidget):
     def selected_node(self) -> Expr | None:
         """The selected node of the program at the stage that is shown."""
         with self.session.lock:
-            return self.session.frames.nodes[self.after].get(self.selected)
+            return self.session.frames.nodes[self.frame].get(self.selected)
+
+    @property
+    def frame(self) -> int:
+        """The frame that is shown: `after`, or the last where an edit left fewer."""
+        return max(0, min(self.after, len(self.session.frames) - 1))
 
     def go(self, after: int, before: int | None = None) -> None:
-        """Show what changed up to frame `after` (default: since the frame before it)."""
+        """Show what changed up to frame `after` (default: since the frame before it).
+
+        RelayValueError `explorer.frame` for one that there is not.
+        """
+        for frame in (after,) if before is None else (before, after):
+            within("frame", frame, len(self.session.frames))
         with self.hold_sync():
             self.before, self.after = max(0, after - 1 if before is None else before), after
 
@@ -119,7 +139,9 @@ class PassExplorer(anywidget.AnyWidget):
         """Switch the passes of that name on or off."""
         found = [i for i, item in enumerate(self.session.pipeline.items) if item.name == name]
         if not found:
-            raise RelayValueError(f"the pipeline has no pass `{name}`", code="explorer.pass")
+            known = [item.name for item in self.session.pipeline.items]
+            help = did_you_mean(name, known) or f"it has: {', '.join(dict.fromkeys(known))}"
+            raise RelayValueError(f"the pipeline has no pass `{name}`", code="explorer.pass", help=help)
         with self.session.lock:
             for index in found:
                 self.session.pipeline.toggle(index)
@@ -129,7 +151,7 @@ class PassExplorer(anywidget.AnyWidget):
     def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
         """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
         with self.session.lock:
-            ids = self.session.frames.ids[-1] | self.session.frames.ids[self.after]
+            ids = self.session.frames.ids[-1] | self.session.frames.ids[self.frame]
         self.session.overlays[name] = {
             ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()
         }
@@ -155,7 +177,7 @@ class PassExplorer(anywidget.AnyWidget):
         return {**self._still(), **data, "text/plain": repr(self)}, metadata
 
     def _still(self) -> dict[str, str]:
-        return bundle(self.session.still(self.before, self.after), repr(self))
+        return bundle(self.session.still(max(0, min(self.before, self.frame)), self.frame), repr(self))
 
     def _ipython_display_(self) -> None:
         """The picture of the stage that is shown, and the widget, which hides the picture when its kernel answers.

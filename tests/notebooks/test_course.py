@@ -187,3 +187,10 @@ def test_the_judge_hears_what_is_chosen_with_the_question():
     widget._asked(widget, {"what": "zh"}, [])
     assert widget.words
     widget._asked(widget, ["nonsense"], [])
+
+
+def test_an_exercise_without_an_answer_is_open():
+    assert not course.check("count").right
+    with pytest.raises(RelayError) as told:
+        course.check("nothing like it", 3)
+    assert told.value.help == "%relay_lesson lists them"

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.figure import Part, known
@@ -33,6 +34,7 @@ _BINDING = {"|": 1, "&": 2, "!": 3}
 _OPENING, _CLOSING = "([{", ")]}"
 
 
+@checked
 def select(view: View, query: str) -> tuple[str, ...]:
     """The ids of the nodes, then of the groups, that a query means; none for an empty query.
 

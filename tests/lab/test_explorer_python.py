@@ -1,0 +1,53 @@
+"""The explorer as Python sees it: what it takes, where it stands, what it says of mistakes."""
+
+from __future__ import annotations
+
+import pytest
+from traitlets import TraitError
+
+from relaylab import relay, study, viz
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
+
+lab = pytest.importorskip("relaylab.lab.explorer")
+
+
+def test_a_program_is_run() -> None:
+    mod, _ = relay.testing.mlp.get_workload(1)
+    for what in ("mlp", mod, study.explore("mlp")):
+        assert "27 passes" in repr(lab.PassExplorer(what)).replace("26", "27")
+    with pytest.raises(RelayError, match="int"):
+        lab.PassExplorer(3)
+
+
+def test_what_is_chosen_is_there() -> None:
+    shown = lab.PassExplorer("mlp")
+    with pytest.raises(TraitError, match="graph"):
+        shown.pane = "grpah"
+    with pytest.raises(RelayValueError) as told:
+        shown.go(99)
+    assert told.value.code == "explorer.frame" and "0 to" in told.value.message
+    with pytest.raises(RelayValueError) as told:
+        shown.toggle("FuseOp")
+    assert told.value.help == "did you mean `FuseOps`?"
+
+
+def test_an_edit_may_leave_fewer_stages_than_the_one_that_is_shown() -> None:
+    """The selected node, figures and the picture for places without widgets were an IndexError."""
+    shown = lab.PassExplorer("mlp")
+    shown.go(len(shown.session.frames) - 1)
+    while len(shown.session.pipeline.items) > 3:
+        shown.session.pipeline.remove(3)
+    shown.session.refresh()
+    assert shown.frame == 3 < shown.after
+    shown.selected = "main/nn.dense"
+    assert shown.selected_node is not None
+    shown.overlay("mine", {"main/nn.dense": 1.0})
+    assert "image/svg+xml" in shown._repr_mimebundle_()[0]
+
+
+def test_a_query_is_asked_of_a_view() -> None:
+    mod, _ = relay.testing.mlp.get_workload(1)
+    for what in ((viz.view(mod), 3), (mod, "op:nn.dense")):
+        with pytest.raises(RelayTypeError) as told:
+            viz.select(*what)
+        assert told.value.code == "call.wrong-kind"
