@@ -26,6 +26,7 @@ from relaylab.course.progress import progress
 from relaylab.course.translation import HERE, told
 from relaylab.ir import Expr, Function, IRModule, op_name, post_order
 from relaylab.study import difference, operators
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayTypeError
 
 CLICK = "still open: choose operators by clicking, or name them"
@@ -127,6 +128,7 @@ def _names(answer: object) -> Mapping[str, Any]:
     return getattr(answer, "__globals__", {})
 
 
+@checked
 def hint(name: str) -> str:
     """The next hint of an exercise; after the last one, the first again."""
     asked = exercise(name)

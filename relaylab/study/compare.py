@@ -26,6 +26,7 @@ from relaylab.study.measure import RUNS, Interval, figure, interval, library, pr
 from relaylab.study.pipeline import DEFAULT, Pipeline, operators, passes_of
 from relaylab.study.program import Loadable, Program, load
 from relaylab.study.stage_text import Constants, printed
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import BindParams, History, InferType, Pass, Stage
 from relaylab.transform.engine.history import nodes_of
@@ -243,6 +244,7 @@ def small_form(program: Program, otherwise: IRModule) -> IRModule:
     return InferType()(BindParams(params)(InferType()(mod)))
 
 
+@checked
 def compare(what: Loadable, a: Passes = None, b: Passes = None, opt_level: int = 3) -> Comparison:
     """Run two pipelines over one program and compare them; each as passes, text `A,B(x=1)`, or None: the default one.
 

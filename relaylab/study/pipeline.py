@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.study.definition import definition_of, preamble
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.quoting import python_comment, shell_words
 from relaylab.support.table import did_you_mean
 from relaylab.transform import History, InferType, Pass, PassContext, Stage, default_passes, run_pipeline
@@ -296,7 +296,15 @@ def split(text: str) -> list[str]:
 def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
     """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
     if what is not None and not isinstance(what, str):
-        return list(what)
+        given: list[Pass | str] = list(what)
+        wrong = next((p for p in given if not isinstance(p, str | Pass)), None)
+        if wrong is not None:
+            raise RelayTypeError(
+                f"a pipeline is made of passes and their names, not of {kind_of(wrong)}",
+                code="study.not-a-pass",
+                help='write "FuseOps", relay.transform.FuseOps(2), or a list of them',
+            )
+        return given
     start, *without = (what or DEFAULT).split("-")
     if start != DEFAULT:
         return list(split(what or ""))

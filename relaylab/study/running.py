@@ -30,6 +30,7 @@ from relaylab.runtime.module import STAGES, GraphExecutorFactoryModule
 from relaylab.runtime.profiling import Count, Duration, Metric, Percent, Report
 from relaylab.study.checking import leaves, needs_vm
 from relaylab.study.program import Loadable, load, with_known_sizes
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -49,6 +50,7 @@ def timed(what: Callable[[], T]) -> tuple[T, float]:
     return what(), time.perf_counter() - start
 
 
+@checked
 def run(
     program: Loadable,
     inputs: Mapping[str, Any] | None = None,
@@ -140,6 +142,7 @@ def operator_table(what: Loadable, opt_level: int = 3, number: int = 20, target:
     return viz.operator_table(view, viz.kernel_times(view, report.calls))
 
 
+@checked
 def llvm_steps(lib: Compiled | CompiledParts, kernel: str) -> list[LLVMStep]:
     """What LLVM's own passes would do to a kernel (`relay.build` runs none): each with its time and the text after.
 

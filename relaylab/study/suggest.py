@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from relaylab.ir import IRModule
 from relaylab.study.pipeline import operators
+from relaylab.support.checked import checked
 from relaylab.transform import PASSES, History, Pass, PassContext, run_pipeline
 
 UNASKED = ("InferType", "PrintIR")
@@ -54,6 +55,7 @@ class Suggestions(Sequence[Suggestion]):
     __repr__ = __str__
 
 
+@checked
 def suggestions(mod: IRModule, names: Sequence[str | Pass] | None = None, budget: float = BUDGET) -> Suggestions:
     """Which passes would change a program now; tried one by one until `budget` seconds are spent.
 

@@ -11,6 +11,7 @@ from typing import Any, cast, overload
 
 from relaylab.ir import Expr, IRModule
 from relaylab.ir.node import expect
+from relaylab.support.checked import checked
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.formats import format_of
@@ -144,6 +145,7 @@ def split_options(options: Mapping[str, Any], others: Collection[str]) -> tuple[
     return split[0], split[1], split[2]
 
 
+@checked
 def save(obj: object, path: str | os.PathLike[str], **options: Any) -> Path:
     """Write a program, a view, a scene, a picture or a list of them to `path`, in the format of its suffix.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from traitlets import TraitError
 
-from relaylab import relay, study, viz
+from relaylab import course, relay, study, viz
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 
 lab = pytest.importorskip("relaylab.lab.explorer")
@@ -51,3 +51,28 @@ def test_a_query_is_asked_of_a_view() -> None:
         with pytest.raises(RelayTypeError) as told:
             viz.select(*what)
         assert told.value.code == "call.wrong-kind"
+
+
+VIEW = viz.view(relay.testing.mlp.get_workload(1)[0])
+WRONG = {
+    "save": lambda: viz.save(VIEW, 3),  # type: ignore[arg-type]
+    "overlay": lambda: viz.overlay(VIEW, "mine", [1, 2]),  # type: ignore[arg-type]
+    "path": lambda: viz.path("mlp", "a", "b"),  # type: ignore[arg-type]
+    "declare": lambda: viz.declare(3),  # type: ignore[arg-type]
+    "kernel_times": lambda: viz.kernel_times(3, []),  # type: ignore[arg-type]
+    "operator_table": lambda: viz.operator_table("mlp"),  # type: ignore[arg-type]
+    "extract": lambda: viz.extract(VIEW, "op:nn.dense"),  # type: ignore[arg-type]
+    "run": lambda: study.run("mlp", [1.0]),  # type: ignore[arg-type]
+    "llvm_steps": lambda: study.llvm_steps(None, "dense"),  # type: ignore[arg-type]
+    "compare": lambda: study.compare("mlp", 3),  # type: ignore[arg-type]
+    "pipeline": lambda: study.explore("mlp", passes=[3]),
+    "hint": lambda: course.hint(3),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_a_function_does_not_take_is_told(name: str) -> None:
+    """They were errors of attributes from inside."""
+    with pytest.raises(RelayTypeError) as told:
+        WRONG[name]()
+    assert told.value.code in ("call.wrong-kind", "study.not-a-pass") and told.value.help

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.figure import abbreviated, macs, moved
@@ -89,6 +90,7 @@ class OperatorTable:
         return f"<table><thead><tr>{''.join(f'<th>{t}</th>' for t in head)}</tr></thead><tbody>{body}</tbody></table>"
 
 
+@checked
 def operator_table(view: View, times: Mapping[str, float] | None = None) -> OperatorTable:
     """The operators of a picture, those with the largest time (or else the most MACs) first.
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, TypeVar
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.figure import FIGURES, abbreviated, known
@@ -28,6 +29,7 @@ AnyPart = TypeVar("AnyPart", Node, Group)
 PREFIX = re.compile(r"^(?:tvmgen_default_|tvmgen_\w*?_(?=fused_))?(?:fused_)?")
 
 
+@checked
 def overlay(
     view: View, name: str, values: Values | None = None, *, unit: str = "", how: str = "sum", hot: bool = False
 ) -> View:
@@ -167,6 +169,7 @@ def hot_path(view: View, values: Mapping[str, float]) -> tuple[str, ...]:
     return tuple(reversed(path))
 
 
+@checked
 def kernel_times(view: View, calls: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Measured microseconds of the fused functions of a view, by group id, from the `calls` of a profile report.
 

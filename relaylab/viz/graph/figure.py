@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from relaylab.support.checked import checked
 from relaylab.support.table import Table
 from relaylab.viz.graph.view import Group, Node, View
 
@@ -47,6 +48,7 @@ FIGURES: Table[Figure] = Table("figure")
 """All declared figures, by their names."""
 
 
+@checked
 def declare(figure: Figure) -> Figure:
     """Add a figure; it replaces one of the same name, so that a cell can be run again."""
     return FIGURES.insert(figure.name, figure, replace=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from relaylab import ir
 from relaylab.analysis import free_vars
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.transform.engine.infer_type import InferType
 from relaylab.viz.draw.from_ir import view
@@ -20,6 +21,7 @@ ALONG = (ir.Op, ir.GlobalVar, ir.Constructor, ir.Constant, ir.Function)
 """Operands that come along."""
 
 
+@checked
 def extract(
     program: ir.IRModule | ir.Function, wanted: str | Iterable[str | ir.Expr], function: str = "main"
 ) -> ir.IRModule:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.view import View
 
 
+@checked
 def path(view: View, source: str, target: str) -> tuple[str, ...]:
     """The nodes of a shortest path along the edges from one node to another, both included; none if there is no way.
 
