@@ -153,6 +153,19 @@ def test_one_operator_of_open_sizes(made, opset, feed):
         compare([got.numpy()], reference(proto, feed))
 
 
+@pytest.mark.parametrize(("kind", "axis"), [("Softmax", 1), ("LogSoftmax", 1), ("Softmax", 0)])
+def test_a_softmax_over_several_axes_of_what_data_chooses(kind, axis):
+    """Before opset 13 all axes from one on count as one; here the first has as many as the data decides."""
+    nodes = [node("Compress", ["a", "chosen"], ["c"], axis=0), node(kind, ["c"], ["y"], axis=axis)]
+    feed = {"a": floats(5, 3, 4), "chosen": np.array([True, False, True, True, False])}
+    kept = feed["a"][feed["chosen"]].astype("float64")
+    want = np.exp(kept) / np.exp(kept).sum(tuple(range(axis, 3)), keepdims=True)
+    for executor in ("debug", "vm"):
+        mod = imported(model(nodes, feed, ["y"], opset=11))
+        got = relay.create_executor(executor, mod=mod).evaluate()(*feed.values()).numpy()
+        np.testing.assert_allclose(got, np.log(want) if "Log" in kind else want, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool"])
 @pytest.mark.parametrize(("kernel", "stride", "pads"), [(2, 2, (0, 1)), (3, 3, (1, 1)), (2, 3, (1, 1)), (3, 2, (0, 2))])
 def test_windows_of_an_open_extent_are_rounded_up(kind, kernel, stride, pads):

@@ -11,7 +11,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import CONTRIB, converts
-from relaylab.ir import Expr
+from relaylab.ir import AnyDim, Expr
 from relaylab.op import nn
 
 _OLD = ("consumed_inputs",)
@@ -152,14 +152,23 @@ def fast_gelu(g: Graph, x: Expr) -> Expr:
     return op.multiply(x, op.sigmoid(inner))
 
 
-def _over_rest(g: Graph, node: OnnxNode, x: Expr, build: Callable[[Expr, int], Expr]) -> Expr:
-    """Before opset 13 all axes from `axis` on count as one."""
+def _over_rest(g: Graph, node: OnnxNode, x: Expr, build: Callable[[Expr, int], Expr], logs: bool | None = None) -> Expr:
+    """Before opset 13 all axes from `axis` on count as one; `logs` says which softmax `build` is, if it is one."""
     axis = g.axis(node.get("axis", 1), g.rank(x))
     if axis == g.rank(x) - 1:
         return build(x, axis)
+    if logs is not None and any(type(d) is AnyDim for d in g.dims(x)):
+        return _over_axes(g, x, list(range(axis, g.rank(x))), logs)
     dims = g.named(x)
     flat = op.reshape(x, (math.prod(dims[:axis]), math.prod(dims[axis:])), allowzero=True)
     return op.reshape(build(flat, 1), dims, allowzero=True)
+
+
+def _over_axes(g: Graph, x: Expr, axes: list[int], logs: bool) -> Expr:
+    """A softmax over several axes, or its logarithms, of a shape that nobody can write down."""
+    apart = op.subtract(x, op.max(x, axis=axes, keepdims=True))
+    total = op.sum(op.exp(apart), axis=axes, keepdims=True)
+    return op.subtract(apart, op.log(total)) if logs else op.divide(op.exp(apart), total)
 
 
 def _softmax(x: Expr, axis: int) -> Expr:
@@ -172,7 +181,7 @@ def _log_softmax(x: Expr, axis: int) -> Expr:
 
 @converts("Softmax")
 def softmax_flat(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    return _over_rest(g, node, x, _softmax)
+    return _over_rest(g, node, x, _softmax, logs=False)
 
 
 @converts("Softmax", since=13)
@@ -182,7 +191,7 @@ def softmax(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 @converts("LogSoftmax")
 def log_softmax_flat(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    return _over_rest(g, node, x, _log_softmax)
+    return _over_rest(g, node, x, _log_softmax, logs=True)
 
 
 @converts("LogSoftmax", since=13)

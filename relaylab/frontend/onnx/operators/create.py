@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.draws import drawn
 from relaylab.frontend.graph import Graph, is_open, of_count
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
@@ -85,7 +86,7 @@ def _steps(start: list[Any] | None, limit: list[Any] | None, delta: list[Any] | 
         return None
 
 
-def _drawn(g: Graph, node: OnnxNode, shape: Iterable[int], dtype: str, kind: str) -> Expr:
+def _drawn(g: Graph, node: OnnxNode, shape: Iterable[Any], dtype: str, kind: str, like: Expr | None = None) -> Expr:
     """Random numbers by Threefry; the key is the node's `seed`, or its number among the random nodes."""
     low, high = (
         (node.get("low", 0.0), node.get("high", 1.0))
@@ -93,17 +94,23 @@ def _drawn(g: Graph, node: OnnxNode, shape: Iterable[int], dtype: str, kind: str
         else (node.get("mean", 0.0), node.get("scale", 1.0))
     )
     wide = "float64" if dtype == "float64" else "float32"
+    if like is not None and any(map(is_open, shape)):
+        found = g.converted(drawn(_seed(g, node), like, tuple(shape), kind == "normal"), wide)
+        scale = high - low if kind == "uniform" else high
+        return g.converted(op.add(op.multiply(found, const(scale, wide)), const(low, wide)), dtype)
     draw = random.uniform if kind == "uniform" else random.normal
     found = draw(key(g, node), tuple(int(d) for d in shape), wide, const(low, wide), const(high, wide))
     return g.converted(found[1], dtype)
 
 
+def _seed(g: Graph, node: OnnxNode) -> int:
+    seed = node.get("seed")
+    return int(g.random.integers(1 << 31)) if seed is None else int(np.float32(seed).view("uint32"))
+
+
 def key(g: Graph, node: OnnxNode) -> Expr:
     """The key of a random node."""
-    seed = node.get("seed")
-    return random.threefry_key(
-        int(g.random.integers(1 << 31)) if seed is None else int(np.float32(seed).view("uint32"))
-    )
+    return random.threefry_key(_seed(g, node))
 
 
 @converts("RandomUniform", "RandomNormal")
@@ -115,7 +122,7 @@ def random_of_shape(g: Graph, node: OnnxNode) -> Expr:
 @converts("RandomUniformLike", "RandomNormalLike")
 def random_like(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     dtype = dtype_of(node.get("dtype"), "the attribute `dtype`") if node.has("dtype") else g.dtype(x)
-    return _drawn(g, node, g.shape(x), dtype, "uniform" if node.op_type == "RandomUniformLike" else "normal")
+    return _drawn(g, node, g.dims(x), dtype, "uniform" if node.op_type == "RandomUniformLike" else "normal", x)
 
 
 @converts("Bernoulli", since=15)
