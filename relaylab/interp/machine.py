@@ -336,7 +336,7 @@ def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame
         record = op.facets(call.attrs if op is call.op else None)
         record = with_known_sizes(record, frame.sizes) if frame.sizes else record
         result = cast("Value", evaluated(record, args, call.inferred))
-    except _CAUGHT as error:
+    except REFUSALS as error:
         why = error.message if isinstance(error, RelayError) else f"{type(error).__name__}: {error}"
         why = refusal(record, args) or why
         raise m.error(f"{op.name} failed on {given()}: {why}", call, frame) from error
@@ -348,7 +348,8 @@ def _apply(m: Machine, call: ir.Call, op: ir.Op, args: list[Value], frame: Frame
     return value
 
 
-_CAUGHT = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
+REFUSALS = (RelayError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError)
+"""What the semantics of an operator raises for values that it does not take."""
 
 
 def refusal(record: Operator | None, args: Sequence[Value]) -> str:

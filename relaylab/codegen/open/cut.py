@@ -145,12 +145,8 @@ def _next_found(body: Expr) -> list[Call]:
 
 
 def _told(mod: IRModule) -> IRModule:
-    """The program with known sizes wherever those that have names decide them."""
-    for _ in range(MOST_ROUNDS):
-        before, mod = mod, InferType()(with_types_of_arguments(InferType()(with_told_sizes(mod))))
-        if mod is before:
-            break
-    return mod
+    """The program with known sizes wherever those that have names decide them, within choices and loops too."""
+    return with_told_sizes(mod, with_types_of_arguments)
 
 
 def _found_type(found: Call, name: str, followed: Followed) -> Type:

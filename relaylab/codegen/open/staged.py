@@ -20,11 +20,11 @@ from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open.batch import form_of
 from relaylab.codegen.open.choices import program_of, sizes_said
-from relaylab.codegen.open.cut import Part, SizeFinding, cut, leaves_of
+from relaylab.codegen.open.cut import Part, SizeFinding, StagedProgram, cut, leaves_of
 from relaylab.codegen.open.types import dims_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
-from relaylab.interp.machine import Machine
+from relaylab.interp.machine import REFUSALS, Machine
 from relaylab.interp.values import Value
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.equal import StructuralTable
@@ -82,16 +82,16 @@ class StagedForm:
         target: CpuTarget,
         first: Sequence[Shape],
         controlled: Maker,
-        chosen: StructuralTable[Run] | None = None,
+        whole: StagedForm | None = None,
     ):
         """Compile the typed `mod` in the current PassContext; `first` are the shapes that memory is planned for.
-        `controlled` compiles a choice or loop; `chosen` are those of the program that it is part of.
+        `controlled` compiles a choice or loop; `whole` is the form of the program of which it is a branch.
 
         Raises RelayError for a program of which a part has no form for all sizes.
         """
         start = time.perf_counter()
         self.target, self.mod, self.controlled = target, mod, controlled
-        self.chosen: StructuralTable[Run] = StructuralTable() if chosen is None else chosen
+        self.chosen: StructuralTable[Run] = StructuralTable() if whole is None else whole.chosen
         plan = cut(mod)
         self.wanted = InputSizes([t for _, t in input_tensors(plan.params)])
         self.named = self.wanted.named
@@ -105,9 +105,8 @@ class StagedForm:
         self.borrowed: set[Run] = set()
         self.called: list[str] = []
         """The kernels of all parts."""
-        parts = [step.function.body for step in plan.steps if isinstance(step, Part)]
-        self.multiplies = any(op_name(n) in MULTIPLY for n in walk(parts))
-        """Whether its parts have products: what is compiled of it is then worth more than what is evaluated."""
+        self.multiplies = _multiplies(plan) if whole is None else whole.multiplies
+        """Whether the program has products: what is compiled of it is then worth more than what is evaluated."""
         self.steps = [self._step(step) for step in plan.steps]
         self.lines = [self._line(step, made.run) for step, made in zip(plan.steps, self.steps)]
         self.results = [k for r in plan.results for k in self._places(r)]
@@ -191,7 +190,7 @@ class StagedForm:
                 return _evaluating(made(body))  # a loop whose turns change sizes
             raise RelayTypeError("a loop whose turns change sizes, and little beside it", code="codegen.open-operator")
         true, false = (
-            StagedForm(made(e), self.target, shapes, self.controlled, self.chosen)
+            StagedForm(made(e), self.target, shapes, self.controlled, self)
             for e in (body.true_branch, body.false_branch)
         )
         self.called += [*true.called, *false.called]
@@ -244,6 +243,16 @@ class StagedForm:
         return results
 
 
+def _multiplies(plan: StagedProgram) -> bool:
+    """Whether there are products in the parts of a program or in its branches; a loop's own are evaluated with it."""
+    parts: list[Expr] = []
+    for step in plan.steps:
+        body = step.function.body if isinstance(step, Part) else getattr(step.call.op, "body", None)
+        if isinstance(step, Part) or isinstance(body, If):
+            parts.append(cast(Expr, body))
+    return any(op_name(n) in MULTIPLY for n in walk(parts))
+
+
 def _name(step: SizeFinding) -> str:
     """What finds something, in words."""
     if isinstance(step.call.op, Function):
@@ -268,7 +277,7 @@ def _finding(step: SizeFinding) -> Run:
         args = leaves if is_plain else [_nested(t, rest) for t in types]
         try:
             return flat(reference(*args))
-        except Exception:
+        except REFUSALS:
             return None
 
     return run
@@ -288,7 +297,7 @@ def _evaluating(mod: IRModule) -> Run:
         rest = iter(leaves)
         try:
             return flat(machine.call(entry, tuple([_nested(t, rest) for t in types])))
-        except Exception:
+        except RelayError:
             return None
 
     return run

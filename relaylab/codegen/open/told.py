@@ -29,11 +29,12 @@ MOST_ROUNDS = 16
 """How often what got its shape may tell the sizes of what comes next."""
 
 
-def with_told_sizes(mod: IRModule) -> IRModule:
-    """A typed module whose `main` has known sizes wherever sizes decide them."""
+def with_told_sizes(mod: IRModule, besides: Callable[[IRModule], IRModule] | None = None) -> IRModule:
+    """A typed module whose `main` has known sizes wherever sizes decide them; `besides` is done in each round too."""
     for _ in range(MOST_ROUNDS):
         new = _told_once(mod)
-        if new is mod or not any(op_name(n) in DYNAMIC for n in walk((new["main"].body,))):
+        new = new if besides is None else besides(new)
+        if new is mod or (besides is None and not any(op_name(n) in DYNAMIC for n in walk((new["main"].body,)))):
             return new
         mod = new
     return mod
