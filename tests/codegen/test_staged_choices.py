@@ -139,6 +139,25 @@ def test_a_loop_in_a_branch_and_what_comes_behind():
     form_of(vm)
 
 
+def test_a_loop_that_grows_in_a_branch_beside_products_of_the_whole_program():
+    """It is evaluated as one step: what is compiled around the branch is worth it, whatever the branch has."""
+    x = relay.var("x", shape=(40, 4))
+    kept = found(x)
+    value, left = relay.var("value", relay.TensorType((relay.Any(), 4))), relay.var("left", shape=(), dtype="int32")
+    loop = relay.var("loop")
+    again = relay.Call(loop, [relay.concatenate([value, relay.sin(value)], 0), left - relay.const(1, "int32")])
+    func = relay.Function([value, left], relay.If(relay.greater(left, relay.const(0, "int32")), again, value))
+    grown = relay.Let(loop, func, relay.Call(loop, [kept, relay.const(3, "int32")]))
+    body = relay.Tuple([relay.If(positive(kept), grown, kept), relay.nn.dense(kept, LAYER)])
+    vm = machine([x], body)
+    for count in COUNTS:
+        for sign in (1, -1):
+            given = rows(count)
+            given[:, 1:] *= sign
+            agree(vm, given, atol=1e-5)
+    form_of(vm)
+
+
 def test_a_function_of_the_module_that_calls_itself():
     shape = relay.TensorType((relay.Any(), 4))
     down, again = relay.GlobalVar("down"), None
