@@ -31,6 +31,7 @@ KEPT = (
     "_upsample_nearest_exact1d.vec", "_upsample_nearest_exact2d.vec", "_upsample_nearest_exact3d.vec",
     "upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec", "upsample_bicubic2d.vec",
     "grid_sampler_2d", "col2im", "adaptive_avg_pool2d",
+    *(f"{name}_pad{n}d" for name in ("reflection", "replication") for n in (1, 2, 3)),
     "linalg_inv", "inverse", "linalg_solve", "linalg_cholesky",
     "lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input", "rms_norm",
 )  # fmt: skip

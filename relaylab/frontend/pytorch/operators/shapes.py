@@ -240,8 +240,17 @@ def constant_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[Operand]
 
 @converts(*(f"reflection_pad{n}d" for n in (1, 2, 3)), *(f"replication_pad{n}d" for n in (1, 2, 3)))
 def mirrored_pad(g: TorchGraph, node: AtenNode, x: Expr, pads: Sequence[Operand]) -> Expr:
-    mode = "reflect" if node.name.startswith("reflection") else "edge"
-    return nn.pad(x, _widths(g, g.rank(x), pads), g.const(0, x), mode)
+    """Negative widths cut, after what is mirrored."""
+    mode, rank = "reflect" if node.name.startswith("reflection") else "edge", g.rank(x)
+    x = nn.pad(x, _widths(g, rank, pads), g.const(0, x), mode)
+    for k in range(0, len(pads), 2):
+        first, last = (_cut_off(g, w) for w in pads[k : k + 2])
+        axis = rank - 1 - k // 2
+        if isinstance(first, Expr) or isinstance(last, Expr):
+            x = cut(g, node, x, axis, first, op.subtract(g.to(g.size(x, axis), "int64"), g.to(last, "int64")))
+        elif first or last:
+            x = cut(g, node, x, axis, first, -last if last else None)
+    return x
 
 
 @converts("tril")
