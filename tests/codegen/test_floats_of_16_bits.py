@@ -218,3 +218,20 @@ def test_a_transposed_side_of_a_product_is_read_where_it_lies(dtype: str) -> Non
     assert not any("transpose" in kernel for kernel in lib.kernels())
     want = x.astype("float64") @ w.astype("float64")
     np.testing.assert_allclose(lib.run(x=x, w=w).astype("float64"), want, rtol=2 * UNIT[dtype], atol=8 * UNIT[dtype])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", BITS)
+def test_running_sums_are_converted_by_vectors(dtype: str, target: str) -> None:
+    """Each element waited for the total, as its conversion was written into the same register."""
+    x = (RANDOM.normal(size=(3, 700)) / 8).astype(dtype)
+    for axis, exclusive in ((1, False), (1, True), (0, False), (None, False)):
+        wide = np.cumsum(x.astype("float64"), axis=axis)
+        want = np.concatenate([np.zeros((3, 1)), wide[:, :-1]], axis=1) if exclusive else wide
+        got = run(relay.cumsum(variable("x", x), axis=axis, exclusive=exclusive), target, x=x)
+        np.testing.assert_allclose(got.astype("float64"), want, rtol=UNIT[dtype], atol=UNIT[dtype] / 8)
+    lib = relay.build(relay.IRModule.from_expr(relay.cumsum(variable("x", x), axis=1)), target)
+    assert lib.inspect("loop", lib.kernels()[0]).count("vectorized") == 2
+    near = (1 + RANDOM.normal(size=(2, 40)) / 64).astype(dtype)
+    got = run(relay.cumprod(variable("x", near), axis=1), target, x=near)
+    np.testing.assert_allclose(got.astype("float64"), np.cumprod(near.astype("float64"), axis=1), rtol=2 * UNIT[dtype])

@@ -10,9 +10,10 @@ import numpy as np
 
 from relaylab.ir.types import TensorType, Type, type_text
 from relaylab.loop.expr import Local, Tensor, as_index
+from relaylab.loop.scalar import NARROW
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
-from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
+from relaylab.op.helpers import Element, ElementBuilder, Position, TypeSolver
 from relaylab.op.indexing import found_inside, place, ravel, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
@@ -190,6 +191,11 @@ class scatter_nd(Opaque):
         ]
 
 
+def _summed_in(dtype: str) -> str:
+    """What running sums have: float64 for floats, of 16 bits float32, from which rounding is one instruction."""
+    return "float32" if dtype in NARROW else "float64" if "float" in dtype else dtype
+
+
 class Scan(Opaque):
     """A running combination along `axis` (of the flattened data if None); `exclusive` leaves out the element itself."""
 
@@ -223,10 +229,10 @@ class Scan(Opaque):
         return getattr(np, self.numpy_name)(x, axis=axis, dtype=wide).astype(dtype)
 
     def procedure(self, p: Procedure, out: Tensor, data: Tensor) -> None:
-        """Lines along the axis, in parallel before it and side by side behind it; floats are combined in float64."""
+        """Lines along the axis, in parallel before it and side by side behind it."""
         axis, b = 0 if self.axis is None else self.axis % len(out.shape), p.b
         before, count, behind = out.shape[:axis], out.shape[axis], out.shape[axis + 1 :]
-        lanes, wide = math.prod(behind), "float64" if "float" in out.dtype else out.dtype
+        lanes, wide = math.prod(behind), _summed_in(out.dtype)
 
         def step(total: Element, at: Sequence[Element], source: Sequence[Element]) -> Local:
             """One element; the total with it."""
@@ -237,6 +243,9 @@ class Scan(Opaque):
 
         with p.parallel(math.prod(before)) as line:
             place_of = lambda k, lane: (*unravel(b, line, before), k, *unravel(b, lane, behind))
+            if lanes == 1 and out.dtype in NARROW and self.axis is not None:
+                self._by_rows(p, out, lambda at: b.cast(data(*at), out.dtype), place_of, count)
+                return
             if lanes == 1:  # a register: what goes through memory is waited for
                 alone = p.let(b.const(self.start, wide))
                 with p.loops(data.shape if self.axis is None else (count,)) as each:
@@ -253,6 +262,27 @@ class Scan(Opaque):
                 at = place_of(k, lane)
                 p.store(totals, lane, step(p.let(totals(lane)), at, at))
 
+    def _by_rows(
+        self,
+        p: Procedure,
+        out: Tensor,
+        element: Callable[[Sequence[Element]], Element],
+        place_of: Callable[[Element, Element], Sequence[Element]],
+        count: Position,
+    ) -> None:
+        """Floats of 16 bits become wide and narrow again by vectors: one by one each would wait for the total."""
+        b, wide = p.b, _summed_in(out.dtype)
+        row, total = p.scratch(count, wide), p.let(b.const(self.start, wide))
+        with p.loop(count, kind="vectorized") as k:
+            p.store(row, k, b.cast(element(place_of(k, as_index(0))), wide))
+        with p.loop(count) as k:
+            x = p.let(row(k))
+            new = p.let(total + x if self.numpy_name == "cumsum" else total * x)
+            p.store(row, k, total if self.exclusive else new)
+            p.set(total, new)
+        with p.loop(count, kind="vectorized") as k:
+            p.store(out, place_of(k, as_index(0)), b.cast(row(k), out.dtype))
+
     def _in_registers(
         self,
         p: Procedure,
@@ -262,7 +292,7 @@ class Scan(Opaque):
         extents: tuple[int, int],
     ) -> None:
         """Few lines side by side: their totals need no memory, which would be waited for."""
-        (count, lanes), b, wide = extents, p.b, "float64" if "float" in out.dtype else out.dtype
+        (count, lanes), b, wide = extents, p.b, _summed_in(out.dtype)
         with p.loop(lanes, kind="vectorized", unroll=max(1, min(4, lanes // 8))) as lane:
             total = p.let(b.const(self.start, wide))
             with p.loop(count) as k:
