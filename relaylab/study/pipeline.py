@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
@@ -296,7 +297,7 @@ def split(text: str) -> list[str]:
 def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
     """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
     if what is not None and not isinstance(what, str):
-        given: list[Pass | str] = list(what)
+        given: list[Pass | str] = list(what) if hasattr(what, "__iter__") else [cast(Pass, what)]
         wrong = next((p for p in given if not isinstance(p, str | Pass)), None)
         if wrong is not None:
             raise RelayTypeError(
