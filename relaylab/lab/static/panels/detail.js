@@ -1,6 +1,5 @@
 // @ts-check
 // The panel at the right: the selected node, what the pass did while none is, or what a tool has to say.
-// Choices: docs/choices.md, The explorer.
 import { dim, el, heading, problem } from "../dom.js";
 import { failure } from "./failure_panel.js";
 import { about, noteOf, words } from "./node_panel.js";
