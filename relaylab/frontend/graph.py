@@ -13,6 +13,7 @@ from relaylab.analysis.infer.report import ErrorReport
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
+from relaylab.ir.dims import SymbolicDim
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, Tuple, Var
 from relaylab.ir.free import free_vars
 from relaylab.ir.module import IRModule
@@ -180,7 +181,8 @@ class Graph:
         if known is not None:
             return [int(v) for v in known.reshape(-1)]
         found = self.symbols.get(expr)
-        return None if found is None or any(type(v) is AnyDim for v in found.flat) else list(found.reshape(-1))
+        told = found is not None and all(isinstance(v, (int, SymbolicDim)) for v in found.flat)
+        return list(cast(np.ndarray, found).reshape(-1)) if told else None
 
     def const(self, value: npt.ArrayLike, like: Expr | str) -> Constant:
         """A constant of the data type `like`, or of that of an expression."""

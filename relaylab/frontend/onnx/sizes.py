@@ -6,13 +6,15 @@ A known vector of sizes is an array of objects: ints, and sizes with names (`ir/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ
+from relaylab.frontend.onnx.ratios import Ratio, fraction, is_float, made
+from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ, larger, smaller
 
 if TYPE_CHECKING:
     from relaylab.frontend.graph import Graph
@@ -23,8 +25,8 @@ LARGEST = 64
 Values = np.ndarray
 Size = int | SymbolicDim
 Rule = Callable[..., "Values | None"]
-INTEGERS = (6, 7)
-"""int32 and int64 among ONNX's data types."""
+INTEGERS, FLOATS = (6, 7), (1, 11)
+"""int32 and int64, float32 and float64 among ONNX's data types."""
 
 
 def followed(g: Graph, node: OnnxNode, ins: Sequence[Any], symbols: Sequence[Values | None]) -> Values | None:
@@ -36,7 +38,7 @@ def followed(g: Graph, node: OnnxNode, ins: Sequence[Any], symbols: Sequence[Val
     rule = RULES.get(node.op_type)
     if rule is None or not symbols or any(s is None and x is not None for s, x in zip(symbols, ins)):
         return None
-    if all(s is None or not any(isinstance(v, SymbolicDim) for v in s.flat) for s in symbols):
+    if all(s is None or not any(isinstance(v, (SymbolicDim, Ratio)) for v in s.flat) for s in symbols):
         return None  # numbers, which are folded
     try:
         found = rule(node, *symbols)
@@ -83,7 +85,50 @@ def _slice(
 
 
 def _cast(node: OnnxNode, x: Values) -> Values | None:
-    return x if node.need("to") in INTEGERS else None
+    to = node.need("to")
+    if to in FLOATS:
+        return _of_each(lambda v: v if is_float(v) else made(v, 1), x)
+    return _of_each(lambda v: _cut_off(v) if is_float(v) else v, x) if to in INTEGERS else None
+
+
+def _of_each(fn: Callable[[Any], Any], x: Values) -> Values:
+    return np.asarray(np.frompyfunc(fn, 1, 1)(x), object)
+
+
+def _cut_off(value: Any) -> Size | AnyDim:
+    """A float as an integer, rounded to zero."""
+    if isinstance(value, Ratio) and value.under > 1 and not value.over >= 0:
+        raise UndecidedSize("a negative size rounded to zero", code="type.symbolic")
+    return _whole(value, 0) if isinstance(value, Ratio) else int(value)
+
+
+def _whole(value: Any, up: int) -> Size | AnyDim:
+    """A float as an integer: rounded down, or `up`."""
+    if not isinstance(value, Ratio):
+        return math.ceil(value) if up else math.floor(value)
+    if value.under == 1:
+        return value.over
+    return _divided(value.over + (value.under - 1 if up else 0), value.under)
+
+
+def _rounded(up: int) -> Rule:
+    return lambda node, x: _of_each(lambda v: made(_whole(v, up), 1), x)
+
+
+def _limited(limit: Callable[[Any, Any], Any]) -> Rule:
+    """The larger or the smaller of two integers."""
+
+    def of_two(a: Any, b: Any) -> Any:
+        if is_float(a) or is_float(b):
+            raise UndecidedSize("the larger of two floats", code="type.symbolic")
+        return limit(a, b)
+
+    return lambda node, x, *more: x if not more else np.asarray(np.frompyfunc(of_two, 2, 1)(x, more[0]), object)
+
+
+def _constant_of_shape(node: OnnxNode, shape: Values) -> Values:
+    value = node.get("value")
+    return np.full(_ints(shape) or (), 0.0 if value is None else value.reshape(-1)[0].item(), object)
 
 
 def grows(a: Size) -> bool:
@@ -92,11 +137,19 @@ def grows(a: Size) -> bool:
     return largest >= 0
 
 
-def _divided(a: Size, b: Size) -> Size | AnyDim:
+def _ratio(a: Any, b: Any) -> Any:
+    if isinstance(b, Ratio):
+        raise UndecidedSize("a quotient by a size", code="type.symbolic")
+    return a / b if isinstance(a, Ratio) else float(a / fraction(b))
+
+
+def _divided(a: Any, b: Any) -> Any:
     """Rounded down, as integers are where nothing is negative.
 
     What is negative for small sizes only, as `(n - 5) // 2`, how many windows fit, torch writes so and rounds down.
     """
+    if is_float(a) or is_float(b):
+        return _ratio(a, b)
     if not (grows(a) and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
@@ -149,6 +202,12 @@ RULES: dict[str, Rule] = {
     "Neg": _each(lambda a: -a),
     "Equal": _each(_equal),
     "Where": _each(lambda c, a, b: a if c else b),
+    "Ceil": _rounded(1),
+    "Floor": _rounded(0),
+    "Max": _limited(larger),
+    "Min": _limited(smaller),
+    "Transpose": lambda node, x: x.transpose(node.ints("perm")),
+    "ConstantOfShape": _constant_of_shape,
     "ReduceProd": _product,
 }
 """What is followed besides `Shape`, whose input may be anything."""
