@@ -1,4 +1,7 @@
-"""Matrix products as contractions: dense, matmul and batch_matmul with all transposes."""
+"""Matrix products as contractions: dense, matmul and batch_matmul with all transposes.
+
+Choices: docs/choices.md, Kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """A convolution of single pixels (1x1) whose images lie channel by channel: the product of the weight with each image.
 
 Pixels are the columns of the product and lie side by side on both sides, so that nothing is transposed.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Matrix products: dense, matmul, batch_matmul, packed dense; and bias_add."""
+"""Matrix products: dense, matmul, batch_matmul, packed dense; and bias_add. Choices: docs/choices.md, Kernels."""
 
 from __future__ import annotations
 

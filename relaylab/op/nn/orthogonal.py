@@ -1,6 +1,6 @@
 """Matrices as products with orthogonal ones: qr, one_sided_svd. Each works on the last two axes, in float64.
 
-Golub and Van Loan, Matrix Computations, 4th edition, 2013, 5.2 and 8.6.
+Golub and Van Loan, Matrix Computations, 4th edition, 2013, 5.2 and 8.6. Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from relaylab.loop.expr import Local, Tensor, as_index
 from relaylab.loop.scalar import NARROW
 from relaylab.op import rules
 from relaylab.op.base import Dtype, Input, Opaque, Sample, arg, attr, op, sample
-from relaylab.op.helpers import Element, ElementBuilder, Position, TypeSolver
+from relaylab.op.helpers import Element, ElementBuilder, TypeSolver
 from relaylab.op.indexing import found_inside, place, ravel, unravel
 from relaylab.op.shapes import extent, product, same_dim
 from relaylab.op.tensor.casts import as_dtype
@@ -268,7 +268,7 @@ class Scan(Opaque):
         out: Tensor,
         element: Callable[[Sequence[Element]], Element],
         place_of: Callable[[Element, Element], Sequence[Element]],
-        count: Position,
+        count: int,
     ) -> None:
         """Floats of 16 bits become wide and narrow again by vectors: one by one each would wait for the total."""
         b, wide = p.b, _summed_in(out.dtype)
