@@ -30,7 +30,7 @@ from relaylab.transform.pattern import (
     wildcard,
 )
 from relaylab.transform.pattern.match import Matcher
-from relaylab.transform.pattern.possible import may_fit
+from relaylab.transform.pattern.possible import may_fit, root_ops
 from relaylab.zoo.catalog import NETWORKS
 
 x, y, z = (var(n, shape=(2, 2)) for n in "xyz")
@@ -378,3 +378,19 @@ def test_a_pattern_that_holds_itself_says_where_it_goes_too_deep():
         expr = call("nn.relu", expr)
     with pytest.raises(RelayError, match="goes too deep into the program at `nn.relu`"):
         chain.match(expr)
+
+
+def test_factors_are_taken_in_another_order_only_where_a_pattern_has_them():
+    quotient, product = wildcard() / is_op("sqrt")(wildcard()), (wildcard() * wildcard()) / wildcard()
+    assert root_ops(quotient) == {"divide"} and root_ops(product) == {"divide", "multiply"}
+    assert not may_fit(quotient, call("multiply", x, call("sqrt", y)))
+    assert may_fit(product, call("multiply", x, call("divide", y, z))) and product.match(
+        call("multiply", x, call("divide", y, z))
+    )
+
+
+def test_the_test_of_a_deep_pattern_needs_no_stack():
+    pattern = wildcard()
+    for _ in range(5000):
+        pattern = is_op("tanh")(pattern)
+    assert may_fit(pattern, call("exp", x)) is False
