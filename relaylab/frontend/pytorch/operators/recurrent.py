@@ -22,11 +22,11 @@ LONGEST = 4096
 
 State = list[Expr]
 """What a step leaves to the next: the output, and the cell's content of an LSTM; (batch, hidden) each."""
-Step = Callable[["Weights", Expr, State], State]
+Step = Callable[["LayerWeights", Expr, State], State]
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class LayerWeights:
     """Those of a layer and direction: (gates * hidden, inputs), (gates * hidden, hidden), two vectors, a projection."""
 
     g: TorchGraph
@@ -58,7 +58,7 @@ def _plain(activation: Callable[[Expr], Expr]) -> Step:
     return lambda w, x, state: [activation(op.add(x, w.recur(state[0])))]
 
 
-def _gru(w: Weights, x: Expr, state: State) -> State:
+def _gru(w: LayerWeights, x: Expr, state: State) -> State:
     """Gates: reset, update, new."""
     [h] = state
     recurrent = w.recur(h)
@@ -67,7 +67,7 @@ def _gru(w: Weights, x: Expr, state: State) -> State:
     return [op.add(op.multiply(op.subtract(h, new), update), new)]
 
 
-def _lstm(w: Weights, x: Expr, state: State) -> State:
+def _lstm(w: LayerWeights, x: Expr, state: State) -> State:
     """Gates: input, forget, new, output."""
     h, c = state
     gates = op.add(x, w.recur(h))
@@ -77,7 +77,7 @@ def _lstm(w: Weights, x: Expr, state: State) -> State:
     return [out if w.projection is None else nn.dense(out, w.projection), kept]
 
 
-def _run(w: Weights, step: Step, x: Expr, state: State, axis: int, back: bool) -> tuple[list[Expr], State]:
+def _run(w: LayerWeights, step: Step, x: Expr, state: State, axis: int, back: bool) -> tuple[list[Expr], State]:
     """One direction over the steps of an axis: the outputs in the order of time."""
     inputs, steps = w.of_inputs(x), w.g.extent(x, axis)
     outs: list[Expr] = []
@@ -114,7 +114,7 @@ def _layers(
             k = layer * ways + way
             given = list(params[k * each : (k + 1) * each])
             first, second = given[2:4] if biased else (None, None)
-            weights = Weights(g, given[0], given[1], first, second, given[-1] if projected else None)
+            weights = LayerWeights(g, given[0], given[1], first, second, given[-1] if projected else None)
             state: State = [op.squeeze(op.strided_slice(s, [k], [k + 1], [1], axes=[0]), axis=[0]) for s in start]
             out, end = _run(weights, step, x, state, axis, way == 1)
             outs.append(out)
