@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx_tools import compare, evaluated, helper, imported, model, numpy_helper, run
 
-from relaylab.frontend.onnx.ratios import Ratio, fraction, made
+from relaylab.frontend.onnx.ratios import SizeRatio, fraction, made
 from relaylab.ir import SizeVar
 from relaylab.ir.dims import UndecidedSize
 
@@ -80,7 +80,7 @@ def test_widths_in_pairs_that_are_turned_around():
 def test_ratios_count_as_fractions_do():
     n = SizeVar("n")
     r = (made(n, 1) + 3) / 2 * 0.25 - 1
-    assert r == Ratio(n - 5, 8) and -r + 1 == Ratio(13 - n, 8) and made(n - n, 4) == 0.0
+    assert r == SizeRatio(n - 5, 8) and -r + 1 == SizeRatio(13 - n, 8) and made(n - n, 4) == 0.0
     assert fraction(0.375).denominator == 8
     for wrong in (lambda: fraction(1 / 3), lambda: r / 0, lambda: fraction(math.pi)):
         with pytest.raises(UndecidedSize):

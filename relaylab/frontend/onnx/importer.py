@@ -15,7 +15,7 @@ from relaylab.frontend.onnx import table
 from relaylab.frontend.onnx.functions import body_of, called, definition
 from relaylab.frontend.onnx.model import FEW_BITS, array_of, few_bits, in_order, nodes_below, type_of
 from relaylab.frontend.onnx.node import LARGEST, OnnxNode
-from relaylab.frontend.onnx.ratios import Ratio
+from relaylab.frontend.onnx.ratios import SizeRatio
 from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.frontend.onnx.sizes import followed
 from relaylab.frontend.onnx.texts import STRING, Texts, texts_of
@@ -292,7 +292,7 @@ class OnnxImporter:
         found = followed(self.g, node, ins, known)
         if found is None:
             return
-        if any(isinstance(v, (AnyDim, Ratio)) for v in found.flat):
+        if any(isinstance(v, (AnyDim, SizeRatio)) for v in found.flat):
             self.g.symbols[out] = found
         else:
             values[node.outputs[0]] = Constant(np.array(found.tolist(), self.g.dtype(out)).reshape(found.shape))

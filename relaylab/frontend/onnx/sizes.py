@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.ratios import Ratio, fraction, is_float, made
+from relaylab.frontend.onnx.ratios import Number, SizeRatio, fraction, is_float, made
 from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ, larger, smaller
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def followed(g: Graph, node: OnnxNode, ins: Sequence[Any], symbols: Sequence[Val
     rule = RULES.get(node.op_type)
     if rule is None or not symbols or any(s is None and x is not None for s, x in zip(symbols, ins)):
         return None
-    if all(s is None or not any(isinstance(v, (SymbolicDim, Ratio)) for v in s.flat) for s in symbols):
+    if all(s is None or not any(isinstance(v, (SymbolicDim, SizeRatio)) for v in s.flat) for s in symbols):
         return None  # numbers, which are folded
     try:
         found = rule(node, *symbols)
@@ -95,16 +95,16 @@ def _of_each(fn: Callable[[Any], Any], x: Values) -> Values:
     return np.asarray(np.frompyfunc(fn, 1, 1)(x), object)
 
 
-def _cut_off(value: Any) -> Size | AnyDim:
+def _cut_off(value: Number) -> Size | AnyDim:
     """A float as an integer, rounded to zero."""
-    if isinstance(value, Ratio) and value.under > 1 and not value.over >= 0:
+    if isinstance(value, SizeRatio) and value.under > 1 and not value.over >= 0:
         raise UndecidedSize("a negative size rounded to zero", code="type.symbolic")
-    return _whole(value, 0) if isinstance(value, Ratio) else int(value)
+    return _whole(value, 0) if isinstance(value, SizeRatio) else int(value)
 
 
-def _whole(value: Any, up: int) -> Size | AnyDim:
+def _whole(value: Number, up: int) -> Size | AnyDim:
     """A float as an integer: rounded down, or `up`."""
-    if not isinstance(value, Ratio):
+    if not isinstance(value, SizeRatio):
         return math.ceil(value) if up else math.floor(value)
     if value.under == 1:
         return value.over
@@ -118,7 +118,7 @@ def _rounded(up: int) -> Rule:
 def _limited(limit: Callable[[Any, Any], Any]) -> Rule:
     """The larger or the smaller of two integers."""
 
-    def of_two(a: Any, b: Any) -> Any:
+    def of_two(a: Number, b: Number) -> Number:
         if is_float(a) or is_float(b):
             raise UndecidedSize("the larger of two floats", code="type.symbolic")
         return limit(a, b)
@@ -137,13 +137,13 @@ def grows(a: Size) -> bool:
     return largest >= 0
 
 
-def _ratio(a: Any, b: Any) -> Any:
-    if isinstance(b, Ratio):
+def _ratio(a: Number, b: Number) -> Number:
+    if isinstance(b, SizeRatio):
         raise UndecidedSize("a quotient by a size", code="type.symbolic")
-    return a / b if isinstance(a, Ratio) else float(a / fraction(b))
+    return a / b if isinstance(a, SizeRatio) else float(a / fraction(b))
 
 
-def _divided(a: Any, b: Any) -> Any:
+def _divided(a: Number, b: Number) -> Number:
     """Rounded down, as integers are where nothing is negative.
 
     What is negative for small sizes only, as `(n - 5) // 2`, how many windows fit, torch writes so and rounds down.
