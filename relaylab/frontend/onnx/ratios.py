@@ -1,4 +1,7 @@
-"""Sizes that a model computes with floats on the way, as `ceil(n / 2)`: they are exact as ratios of integers."""
+"""Sizes that a model computes with floats on the way, as `ceil(n / 2)`: they are exact as ratios of integers.
+
+Choices: docs/choices.md, Importing.
+"""
 
 from __future__ import annotations
 
