@@ -7,7 +7,7 @@ test_generic_doubles.py); denormal numbers are kept:
     exp           2        1    Cody-Waite reduction by ln 2 in two parts, polynomial of degree 6 or 11
     log           2        1    mantissa in [sqrt 1/2, sqrt 2); polynomial of degree 9, or of (m - 1) / (m + 1)
     log2, log10   3        1    the same, times 1 / ln(base) as a sum of two numbers
-    tanh          6        3    odd rational function of degree 13/6, 1 from |x| = 8.1 on, or by e^2x - 1
+    tanh          6        3    odd rational function of degree 13/6, 1 from |x| = 9.7 on, or by e^2x - 1
     sigmoid       4        3    1 / (1 + exp(-x))
     erf           8        2    odd rational function of degree 13/8, constant from |x| = 4 on, or two polynomials
     sin, cos      2        1    Cody-Waite reduction by pi / 2 in float64, polynomials
@@ -270,15 +270,16 @@ _TANH_ODD = [
     -2.76076847742355e-16, 2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
     1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03,
 ]  # fmt: skip
-# A little more than Eigen's: so the quotient is 1 at the limit, and never more before it, however products are rounded.
-_TANH_LIMIT, _ABOVE = 8.096449851989746, 1 + 2.0**-24
+_TANH_LIMIT = 9.7**2  # there the quotient is more than 1, however products are rounded
 _TANH_EVEN = [1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03]
 
 
 def tanh(f: IRFunction, x: Value) -> Value:
     """The hyperbolic tangent."""
     if form(x).bits == 32:
-        return _odd_rational(f, x, _TANH_LIMIT, _TANH_ODD, [c * _ABOVE for c in _TANH_EVEN])
+        square = f.binary("fmul", x, x)
+        square = f.select(f.compare("ogt", square, _TANH_LIMIT), constant(x.type, _TANH_LIMIT), square)
+        return clamp(f, _odd_rational(f, x, square, _TANH_ODD, _TANH_EVEN), -1.0, 1.0)
     size = f.intrinsic("fabs", x)
     q = quarter(f, f.binary("fadd", size, size), 40.0)
     return odd(f, x, f.binary("fdiv", q, f.binary("fadd", q, 0.5)))
@@ -315,7 +316,8 @@ _ERF_FAR = (
 def erf(f: IRFunction, x: Value, scales: bool) -> Value:
     """The error function."""
     if form(x).bits == 32:
-        return _odd_rational(f, x, 4.0, _ERF_ODD, _ERF_EVEN)
+        x = clamp(f, x, -4.0, 4.0)
+        return _odd_rational(f, x, f.binary("fmul", x, x), _ERF_ODD, _ERF_EVEN)
     size = clamp(f, f.intrinsic("fabs", x), 0.0, 6.0)
     square = f.binary("fmul", size, size)
     near = f.fma(size, horner(f, square, _ERF_NEAR), size)
@@ -325,9 +327,7 @@ def erf(f: IRFunction, x: Value, scales: bool) -> Value:
     return f.intrinsic("copysign", f.select(f.compare("olt", size, 1.0), near, far), x)
 
 
-def _odd_rational(f: IRFunction, x: Value, limit: float, odd: Sequence[float], even: Sequence[float]) -> Value:
-    x = clamp(f, x, -limit, limit)
-    square = f.binary("fmul", x, x)
+def _odd_rational(f: IRFunction, x: Value, square: Value, odd: Sequence[float], even: Sequence[float]) -> Value:
     # Both sides times 2^30: the numerator of a denormal number is none, so that only the quotient is rounded.
     odd, even = ([c * 2.0**30 for c in side] for side in (odd, even))
     return f.binary("fdiv", f.binary("fmul", horner(f, square, odd), x), horner(f, square, even))
