@@ -2,6 +2,8 @@
 
 Products differ in how far rows of theirs lie apart and in how many turns they have; the code of a tile of registers is
 the same. Where the body's addresses begin, its steps between rows and the turns of its loops are arguments.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

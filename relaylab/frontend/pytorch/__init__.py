@@ -13,7 +13,6 @@ from relaylab.frontend.pytorch.operators import (
     complexes,
     contract,
     conv,
-    counted,
     create,
     decomposed,
     distance,

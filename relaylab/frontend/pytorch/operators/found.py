@@ -1,4 +1,4 @@
-"""What is found in data, so that data decides how much: places of elements, different elements."""
+"""What is found in data, so that data decides how much: places of elements, different elements, how often each is there."""
 
 from __future__ import annotations
 
@@ -113,3 +113,19 @@ def unique_consecutive(
     counts = op.take(counts, op.take(group, places, axis=0), axis=0)
     inverse = op.reshape(group, g.sizes(g.all_sizes(x))) if dim is None else group
     return [op.take(flat, places, axis=axis), inverse if return_inverse else None, counts if return_counts else None]
+
+
+@converts("bincount")
+def bincount(g: TorchGraph, node: AtenNode, x: Expr, weights: Expr | None = None, minlength: int = 0) -> Expr:
+    """How often each number is there, or the sum of its weights; up to the largest, which is known at run time."""
+    places = op.cast(x, "int64")
+    if weights is None:
+        what = op.ones_like(places)
+    else:
+        what = weights if g.dtype(weights) in ("float32", "float64") else op.cast(weights, "float64")
+    least = g.const(minlength, "int64")
+    # the number before all others stands for an empty tensor
+    known = op.concatenate([op.reshape(places, (-1,)), op.reshape(g.const(-1, "int64"), (1,))], axis=0)
+    size = op.maximum(op.add(op.max(known), g.const(1, "int64")), least)
+    empty = op.zeros(op.reshape(size, (1,)), dtype=g.dtype(what))
+    return op.scatter_nd(empty, op.expand_dims(places, 0), what, "add")

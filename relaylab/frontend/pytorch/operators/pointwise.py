@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from relaylab import op
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph, chosen
 from relaylab.frontend.pytorch.node import AtenNode, dtype_of
@@ -303,3 +305,23 @@ def copied(g: TorchGraph, node: AtenNode, x: Expr, *other: Expr, dtype: object =
     if node.name.startswith("copy") and other:
         return op.broadcast_to(g.to(other[0], node.dtype), g.sizes(g.all_sizes(x)))
     return g.to(x, node.dtype)
+
+
+def _alike(g: TorchGraph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """Both of the same shape and data type."""
+    dtype = np.result_type(g.dtype(a), g.dtype(b)).name
+    shape = np.broadcast_shapes(g.shape(a), g.shape(b))
+    first, second = (op.broadcast_to(op.cast(v, dtype), shape) for v in (a, b))
+    return first, second
+
+
+@converts("gcd")
+def gcd(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    return op.gcd(*_alike(g, a, b))
+
+
+@converts("lcm")
+def lcm(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> Expr:
+    a, b = _alike(g, a, b)
+    found = op.gcd(a, b)
+    return op.abs(op.multiply(op.divide(a, op.maximum(found, g.const(1, found))), b))
