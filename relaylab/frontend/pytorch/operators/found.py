@@ -1,4 +1,4 @@
-"""What is found in data, so that data decides how much: places of elements, different elements, how often each is there."""
+"""What is found in data, so that data decides how much: places of elements, different elements, counts of each."""
 
 from __future__ import annotations
 
