@@ -72,6 +72,11 @@ def test_as_torch(shape: tuple[int, ...]) -> None:
     agree(Wrapped(norms), a, tolerance=1e-10)
 
 
+def test_of_symmetric_matrices_the_lower_triangle_is_read() -> None:
+    a = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    agree(Wrapped(lambda a: torch.linalg.pinv(a, hermitian=True)), a, tolerance=1e-10)
+
+
 def test_what_has_no_rank() -> None:
     nothing = torch.zeros(3, 2)
     agree(Wrapped(lambda a: (torch.linalg.svdvals(a), torch.linalg.pinv(a), torch.linalg.matrix_rank(a))), nothing)

@@ -69,15 +69,19 @@ def svd(
     return [None, op.one_sided_svd(a if rows >= columns else _turned(g, a))[1], None]
 
 
-def _eigh(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> tuple[Expr, Expr]:
-    """The eigenvalues, the smallest first, and vectors as columns, of the triangle that is read."""
+def _mirrored(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> Expr:
+    """The symmetric matrices of which a triangle is given."""
     *_, n, columns = g.shape(a)
     if n != columns:
         raise node.error(f"matrices of {n} x {columns} are not symmetric", "import.shape")
-    wide, unit = op.cast(a, "float64"), Constant(np.eye(n))
-    half = Constant((np.tril if lower else np.triu)(np.ones((n, n)), -1 if lower else 1))
-    side = op.multiply(wide, half)
-    whole = op.add(op.add(side, _turned(g, side)), op.multiply(wide, unit))
+    half, unit = (np.tril if lower else np.triu)(np.ones((n, n)), -1 if lower else 1), np.eye(n)
+    side, within = (op.multiply(a, Constant(part.astype(g.dtype(a)))) for part in (half, unit))
+    return op.add(op.add(side, _turned(g, side)), within)
+
+
+def _eigh(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> tuple[Expr, Expr]:
+    """The eigenvalues, the smallest first, and vectors as columns, of the triangle that is read."""
+    whole, unit = _mirrored(g, node, op.cast(a, "float64"), lower), Constant(np.eye(g.shape(a)[-1]))
     # Singular values of a positive matrix are its eigenvalues.
     size = op.sqrt(op.sum(op.multiply(whole, whole), axis=[-2, -1], keepdims=True))
     more = op.multiply(size, Constant(np.array(LARGER)))
@@ -104,13 +108,15 @@ def pinv(
     rtol: Expr | float | None = None,
     hermitian: bool = False,
 ) -> Expr:
-    """Singular values count that are larger than `atol` and `rtol` times the largest one."""
+    """Singular values count that are larger than `atol` and `rtol` times the largest one; of symmetric matrices the
+    lower triangle is read.
+    """
     *_, rows, columns = g.shape(a)
     dtype = g.dtype(a)
     numbers = [v for v in (atol, rtol) if v is None or isinstance(v, (int, float))]
     if len(numbers) < 2:
         raise node.error("tolerances that are tensors are not taken: give numbers", "import.option")
-    u, sizes, v = _svd(g, a, False)
+    u, sizes, v = _svd(g, _mirrored(g, node, a, lower=True) if hermitian else a, False)
     absolute, relative = numbers[0] or 0.0, numbers[1]
     if relative is None:
         relative = 0.0 if absolute > 0 else max(rows, columns) * float(finfo(dtype).eps)
