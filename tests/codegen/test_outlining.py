@@ -115,7 +115,11 @@ def test_a_library_shows_and_keeps_the_functions(tmp_path) -> None:
     mod = relaylab.IRModule.from_expr(relay.Function([x], relay.nn.dense(x, relay.const(weight))))
     lib = relay.build(mod, target=str(TARGET))
     shown = {form: lib.get_source(form) for form in ("ll", "asm")}
-    assert "define void @tile_" in shown["ll"] and "\ntile_" in shown["asm"] and "call void @tile_" in shown["ll"]
+    assert (
+        "define void @microkernel_" in shown["ll"]
+        and "\nmicrokernel_" in shown["asm"]
+        and "call void @microkernel_" in shown["ll"]
+    )
     path = tmp_path / "lib.so"
     lib.export_library(str(path))
     data = rng.standard_normal((9, 400), "float32")

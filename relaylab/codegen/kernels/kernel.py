@@ -90,7 +90,7 @@ class Routine:
     @staticmethod
     def by_content(name: str, text: str, declares: frozenset[str]) -> Routine:
         """The function of that text, named by it."""
-        own = f"tile_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        own = f"microkernel_{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         return Routine(own, text.replace(f"void @{name}(", f"void @{own}(", 1), declares)
 
 
