@@ -13,6 +13,7 @@ from relaylab.analysis.infer.solver import FAILED
 from relaylab.analysis.infer.typed import Rebuilder
 from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.expr import Expr, Function, GlobalVar
+from relaylab.ir.free import global_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.trail import derived, unrecorded
 from relaylab.ir.types import Type
@@ -97,27 +98,20 @@ class _Inference:
         self.mod, self.types = mod, types
         self.report = ErrorReport(mod)
         self.functions: dict[GlobalVar, Function] = {}
-        self.names: dict[Function, Iterable[str]] = {}
 
     def all(self, functions: Mapping[GlobalVar, Function]) -> None:
         """Type these functions, the types of others that they name being known."""
         names = {gv.name_hint: gv for gv in functions}
-        calls = {gv: [names[n] for n in self.refers_to(f) if n in names] for gv, f in functions.items()}
+        calls = {gv: [names[n] for n in _names_in(f) if n in names] for gv, f in functions.items()}
         for group in strong_components(calls):
             self.infer(group)
-
-    def refers_to(self, func: Function) -> Iterable[str]:
-        """The names of the functions that `func` refers to."""
-        if func not in self.names:
-            self.names[func] = _names_in(func)
-        return self.names[func]
 
     def infer(self, group: list[GlobalVar]) -> None:
         """Type functions that call each other, the others that they call being done."""
         if len(group) == 1 and self._keep(group[0]):
             return
         sources = {gv: self.mod.functions[gv] for gv in group}
-        calling = [func for func in sources.values() if self.refers_to(func)]
+        calling = [func for func in sources.values() if _names_in(func)]
         typer = Typer(self.mod, _sub_report(self.report), self.types, _unsettled(calling))
         for gv, func in sources.items():
             self.types[gv.name_hint] = typer.signature(func)
@@ -155,7 +149,7 @@ class _Inference:
 
     def _remember(self, sources: dict[GlobalVar, Function]) -> None:
         for gv in sources:
-            names = self.refers_to(sources[gv])
+            names = _names_in(sources[gv])
             _uses[self.functions[gv]] = {n: self.types[n] for n in names if n in self.types}
 
 
@@ -231,8 +225,7 @@ def _named_types(expr: Expr, mod: IRModule | None) -> dict[str, Type]:
 
 def _names_in(expr: Expr) -> Iterable[str]:
     """The names of the functions to which an expression refers."""
-    known = _uses.get(expr) if isinstance(expr, Function) else None
-    return dict.fromkeys(n.name_hint for n in walk((expr,)) if type(n) is GlobalVar) if known is None else known
+    return dict.fromkeys(gv.name_hint for gv in global_vars(expr))
 
 
 def infer_type_local(expr: Expr, mod: IRModule | None = None) -> Type:

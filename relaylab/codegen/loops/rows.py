@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from relaylab.codegen.llvm.text import Value
@@ -30,7 +30,7 @@ class MovingSum:
     places: list[int]
     lane: int
     apart: Value | None = None  # of rows whose distance is an argument: how far, and which row a turn is
-    rows: list[int] = field(default_factory=list)
+    rows: Sequence[int] = ()
 
     def at(self, turn: int, first: int) -> Ramp:
         """The lanes from `first` on, in a turn of the loops."""
