@@ -123,7 +123,7 @@ def compiled_plan(
     target, cache = planner.target, planner.memo.cache
     started: dict[str, Future[bytes]] = {}
     written = itertools.count(1)
-    with hand_over_soon(), Compilation(target, cache) as compilation:
+    with cache.together(), hand_over_soon(), Compilation(target, cache) as compilation:
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
             part("loops", next(written), len(planner.layouts.jobs))

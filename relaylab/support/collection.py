@@ -17,4 +17,7 @@ def no_collection() -> Generator[None, None, None]:
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()  # as if they had been looked at: else all of them are, as soon as one more object is made
+            gc.unfreeze()
         gc.enable()

@@ -12,6 +12,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.codegen.llvm.cache import CacheWarning, ObjectCache
+from relaylab.codegen.llvm.store import NAME
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no owners of files")
 OTHER = 12345
@@ -39,7 +40,7 @@ def test_it_is_made_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
         os.umask(before)
     assert cache.get("key") == b"code"
     assert (tmp_path / "a" / "cache").stat().st_mode & 0o777 == 0o700
-    assert (tmp_path / "a" / "cache" / "key.o").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "a" / "cache" / NAME).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777, 0o720, 0o702])
@@ -53,7 +54,7 @@ def test_a_directory_that_others_may_write_to_is_not_used(directory: Path, mode:
     assert (
         len(caught) == 1 and "RELAYLAB_CACHE_DIR" in str(caught[0].message) and str(directory) in str(caught[0].message)
     )
-    assert [p.name for p in directory.iterdir()] == ["key.o"]
+    assert sorted(p.name for p in directory.iterdir()) == [NAME, NAME + "-journal"]
     with warnings.catch_warnings():  # told once
         warnings.simplefilter("error")
         assert ObjectCache(directory).get("key") is None
@@ -88,7 +89,7 @@ def test_a_link_of_another_user_is_not_followed(
 
 @pytest.mark.parametrize("kind", ["mode", "owner", "link", "pipe", "directory"])
 def test_entries_that_are_not_private_are_none(directory: Path, tmp_path: Path, kind: str) -> None:
-    cache, entry = ObjectCache(directory), directory / "key.o"
+    cache, entry = ObjectCache(directory), directory / NAME
     cache.put("key", b"code")
     kept = entry.read_bytes()
     if kind == "mode":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from relaylab import relay
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.build import entry_target
 from relaylab.codegen.llvm.cache import FORMAT, ObjectCache
+from relaylab.codegen.llvm.cache import _store as cache_store
+from relaylab.codegen.llvm.store import NAME, Store
 from relaylab.codegen.isa.cpus import AARCH64, X86, Architecture
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
@@ -113,29 +117,75 @@ def test_code_for_another_cpu_is_refused_before_it_runs(tmp_path: Path) -> None:
 
 
 def test_an_entry_under_another_name_is_not_taken(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path)
+    cache, store = ObjectCache(tmp_path), Store(tmp_path)
     cache.put("one", b"code of one")
-    (tmp_path / "two.o").write_bytes((tmp_path / "one.o").read_bytes())
-    assert cache.get("two") is None and cache.get("one") == b"code of one" and not (tmp_path / "two.o").exists()
+    store.put([("two", *store.get("one"))])
+    assert cache.get("two") is None and cache.get("one") == b"code of one" and store.get("two") is None
 
 
 @pytest.mark.parametrize("place", [0, len(FORMAT) + 31, len(FORMAT) + 32, 400, -1])
 def test_a_truncated_or_changed_entry_is_no_entry(tmp_path: Path, place: int) -> None:
-    cache = ObjectCache(tmp_path)
+    cache, store = ObjectCache(tmp_path), Store(tmp_path)
     for damage in (lambda data: data[:place], lambda data: bytes([*data[:place], data[place] ^ 4, *data[place:][1:]])):
         cache.put("key", bytes(1000))
-        path = tmp_path / "key.o"
-        path.write_bytes(damage(path.read_bytes()))
-        assert cache.get("key") is None and not path.exists()
+        used, data = store.get("key")
+        store.put([("key", used, damage(data))])
+        assert cache.get("key") is None and store.get("key") is None
 
 
 def test_a_cache_of_damaged_entries_is_made_again(tmp_path: Path) -> None:
     fresh_process(tmp_path)
-    entries = list(tmp_path.glob("*.o"))
-    assert entries
-    for k, entry in enumerate(entries):
-        entry.write_bytes(entry.read_bytes()[: -(k + 1)])
+    store = Store(tmp_path)
+    keys = [key for _, _, key in store.entries()]
+    assert keys
+    for k, key in enumerate(keys):
+        used, data = store.get(key)
+        store.put([(key, used, data[: -(k + 1)])])
     fresh_process(tmp_path)
+
+
+@pytest.mark.parametrize("place", [0, 20, 60, 4096, 9000, "cut", "empty", "text", "other table", "other columns"])
+def test_a_damaged_file_is_made_again(tmp_path: Path, place: int | str) -> None:
+    cache, path = ObjectCache(tmp_path), tmp_path / NAME
+    with cache.together():
+        for n in range(40):
+            cache.put(f"k{n}", bytes([n]) * 1000)
+    assert cache.get("k7") == bytes([7]) * 1000
+    data = path.read_bytes()
+    if isinstance(place, int):
+        path.write_bytes(data[:place] + bytes(b ^ 255 for b in data[place : place + 200]) + data[place + 200 :])
+    elif place in ("cut", "empty", "text"):
+        path.write_bytes({"cut": data[: len(data) // 2], "empty": b"", "text": b"no database" * 500}[place])
+    else:
+        path.unlink()
+        with closing(sqlite3.connect(path)) as base:
+            base.execute("CREATE TABLE other (a)" if place == "other table" else "CREATE TABLE entries (key, used)")
+    for _ in range(2):  # what is damaged is found when it is read, and what is found is right
+        cache = ObjectCache(tmp_path)
+        found = [cache.get(f"k{n}") for n in range(40)]
+        assert all(entry in (None, bytes([n]) * 1000) for n, entry in enumerate(found))
+        with cache.together():
+            for n in range(40):
+                cache.put(f"k{n}", bytes([n]) * 1000)
+    cache.put("k7", b"new")
+    assert ObjectCache(tmp_path).get("k7") == b"new"
+
+
+def test_what_is_stored_together_is_found_at_once_and_written_at_the_end(tmp_path: Path) -> None:
+    cache, other = ObjectCache(tmp_path), ObjectCache(tmp_path)
+    with pytest.raises(KeyboardInterrupt), cache.together():
+        with cache.together():
+            cache.put("key", b"code")
+        assert cache.get("key") == b"code" and other.get("key") is None
+        raise KeyboardInterrupt
+    assert cache.get("key") == other.get("key") == b"code"
+
+
+def test_entries_that_had_files_of_their_own_are_removed(tmp_path: Path) -> None:
+    for name in ("a" * 64 + ".o", "mine.o", "b" * 64):
+        (tmp_path / name).write_bytes(b"")
+    ObjectCache(tmp_path).put("key", b"code")
+    assert {p.name for p in tmp_path.glob("[!o]*")} == {"mine.o", "b" * 64}
 
 
 FRESH = """
@@ -175,39 +225,67 @@ def test_a_disk_that_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(number, os.strerror(number))
 
     cache = ObjectCache(tmp_path)
-    monkeypatch.setattr("os.replace", refuse)
+    monkeypatch.setattr("os.open", refuse)
     cache.put("key", b"code")
     assert cache.get("key") is None and not list(tmp_path.iterdir())
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    cache = ObjectCache(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr("os.replace", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            cache.put("key", b"code")
-    assert not list(tmp_path.iterdir())
-    cache.put("key", b"code")
-    assert cache.get("key") == b"code"
-
-
-def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path)
-    for name, age in ((".old.part", 1e5), (".new.part", 0)):
-        (tmp_path / name).write_bytes(b"half")
-        os.utime(tmp_path / name, (0, (tmp_path / name).stat().st_mtime - age))
-    cache.put("key", b"code")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [".new.part", "key.o"]
-
-
-def test_an_entry_that_goes_between_look_up_and_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_later(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path)
     cache.put("key", b"code")
-    monkeypatch.setattr("relaylab.codegen.llvm.cache._read", lambda path: path.unlink() or open(path, "rb").read())
+    with closing(sqlite3.connect(tmp_path / NAME)) as base:
+        pages = base.execute("PRAGMA page_count").fetchone()[0]
+    full = lambda store: store._base.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+    full(cache_store(tmp_path))
+    cache.put("large", bytes(100_000))
+    assert cache.get("large") is None and cache.get("key") == b"code"
+
+
+def test_another_process_that_writes_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relaylab.codegen.llvm.store.PATIENCE", 0.05)
+    cache = ObjectCache(tmp_path)
+    cache.put("key", b"code")
+    cache_store(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as base:
+        base.execute("BEGIN EXCLUSIVE")
+        cache.put("other", b"code")
+        assert cache.get("key") is None
+        base.execute("ROLLBACK")
+    assert cache.get("key") == b"code" and cache.get("other") is None
+
+
+def test_a_process_that_is_killed_while_it_writes(tmp_path: Path) -> None:
+    ObjectCache(tmp_path).put("key", b"code")
+    cache_store(tmp_path).close()
+    program = f"""
+import os, sqlite3
+base = sqlite3.connect({str(tmp_path / NAME)!r}, isolation_level=None)
+base.execute("PRAGMA cache_size = 1")
+base.execute("BEGIN")
+base.executemany("INSERT INTO entries VALUES (?, 0, ?)", [(str(n), bytes(5000)) for n in range(500)])
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    assert [key for _, _, key in ObjectCache(tmp_path).entries()] == ["key"]
+    assert ObjectCache(tmp_path).get("key") == b"code"
+
+
+def test_a_child_does_not_use_its_parents_connection(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path)
+    cache.put("key", b"code")
+    child = os.fork()
+    if not child:
+        os._exit(0 if cache.get("key") == b"code" and cache_store(tmp_path)._owner[0] == os.getpid() else 1)
+    assert os.waitpid(child, 0)[1] == 0 and cache.get("key") == b"code"
+
+
+def test_a_file_that_goes_meanwhile(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path)
+    cache.put("key", b"code")
+    (tmp_path / NAME).unlink()
     assert cache.get("key") is None
+    cache.put("key", b"code")
+    assert cache.get("key") == b"code" and (tmp_path / NAME).exists()
 
 
 def test_an_interrupt_while_building_leaves_the_next_build_well(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from support.verifier import verify
 
 from relaylab.codegen.llvm import jit
-from relaylab.codegen.llvm.cache import FORMAT, SPARE, ObjectCache, default_directory, digest
+from relaylab.codegen.llvm.cache import FORMAT, FRESH, SPARE, ObjectCache, default_directory, digest
+from relaylab.codegen.llvm.store import NAME, Store
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.runtime.native import Library, linker
 from relaylab.support.errors import RelayError, RelayValueError
@@ -70,7 +71,7 @@ def test_parallel_and_serial_compilation_give_the_same_objects(monkeypatch):
     texts = [answer(n) for n in range(6)]
     parallel = jit.compile_objects(texts, HOST, threads=3)
     assert jit.compile_objects(texts, HOST, threads=1) == parallel
-    monkeypatch.setattr(jit, "_unlocked", lambda name: None)  # an llvmlite that keeps its lock to itself
+    monkeypatch.setattr(jit, "_compiler", lambda: None)  # an llvmlite that does not show its library
     assert jit.compile_objects(texts, HOST, threads=3) == parallel
     library = linker().link(tuple(parallel), {f"f{n}" for n in range(6)})
     assert [call(library, f"f{n}") for n in range(6)] == list(range(6))
@@ -124,16 +125,17 @@ def test_damaged_entries_are_replaced(tmp_path, damage):
     cache = ObjectCache(tmp_path)
     text, key = answer(7), jit.object_key(answer(7), HOST)
     (good,) = jit.compile_objects([text], HOST, cache=cache)
-    (tmp_path / f"{key}.o").write_bytes(damage)
-    assert cache.get(key) is None
+    Store(tmp_path).put([(key, int(time.time()), damage)])
+    assert cache.get(key) is None and not cache.entries()
     assert jit.compile_objects([text], HOST, cache=cache) == [good] and cache.get(key) == good
 
 
-def test_least_recently_used_entries_go_first(tmp_path):
+def test_least_recently_used_entries_go_first(tmp_path, monkeypatch):
+    clock = iter(range(0, 10**9, FRESH))
+    monkeypatch.setattr(time, "time", lambda: next(clock))
     cache = ObjectCache(tmp_path, limit=(3 * (100 + len(FORMAT) + 32) * SPARE) // (SPARE - 1) + 1)
     for n in range(3):
         cache.put(f"k{n}", bytes(100))
-        os.utime(tmp_path / f"k{n}.o", (n + 1, n + 1))
     assert cache.get("k0") == bytes(100)  # now the most recent
     cache.put("k3", bytes(100))
     assert [cache.get(f"k{n}") is not None for n in range(4)] == [True, False, True, True]
@@ -143,7 +145,7 @@ def test_least_recently_used_entries_go_first(tmp_path):
 
 def test_a_cache_is_not_read_through_for_every_entry(tmp_path, monkeypatch):
     looks = []
-    monkeypatch.setattr(ObjectCache, "_evict", lambda self, old=ObjectCache._evict: (looks.append(1), old(self))[1])
+    monkeypatch.setattr(ObjectCache, "_evict", lambda *at, old=ObjectCache._evict: (looks.append(1), old(*at))[1])
     for n in range(3000):  # as one build after the other does, each with an object of its own
         cache = ObjectCache(tmp_path, limit=100_000)
         cache.put(f"k{n}", bytes(100))
@@ -184,7 +186,7 @@ def test_two_processes_at_once(tmp_path):
     jobs = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stderr=subprocess.PIPE) for _ in range(2)]
     assert [(job.communicate()[1].decode(), job.returncode) for job in jobs] == [("", 0)] * 2
     assert sum(size for _, size, _ in ObjectCache(tmp_path).entries()) <= 45_000
-    assert not list(tmp_path.glob("*.part"))
+    assert {p.name for p in tmp_path.iterdir()} <= {NAME, NAME + "-journal"}
 
 
 def test_threads_compile_at_once():

@@ -1,11 +1,11 @@
 """An on-disk cache of object code, addressed by content and shared by processes.
 
-Entries are written to a temporary file and renamed, so a reader sees a whole entry or none. An entry carries the
-digest of its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used
-entries go when the cache exceeds its limit. A directory that cannot be written makes the cache empty, never an error.
+Entries lie in one file of SQLite, which is written once for each build (`store.py`). An entry carries the digest of
+its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used entries
+go when the cache exceeds its limit. A directory that cannot be written makes the cache empty, never an error.
 
 Entries are code that is linked and run, so the directory is private: it is made for its owner alone, and one that
-others own or may write to is not used, with a `CacheWarning`; nor are entries that are links or not this user's.
+others own or may write to is not used, with a `CacheWarning`; nor is a file that is a link or not this user's.
 
 `RELAYLAB_CACHE_DIR` moves the directory (default `$XDG_CACHE_HOME/relaylab`, `~/.cache/relaylab`); an empty value
 turns the cache off. `RELAYLAB_CACHE_LIMIT` is the limit in bytes (default 256 MiB).
@@ -15,28 +15,30 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import re
 import stat
-import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
+from relaylab.codegen.llvm.store import Store
 from relaylab.support.errors import RelayError
 
 FORMAT = b"relaylab-object-2\n"
 DEFAULT_LIMIT = 256 << 20
-_SUFFIX, _UNFINISHED = ".o", ".part"
 SPARE = 16  # a cache that has grown too large gives up this part, so that it is not full again at once
 MOST_NOTED = 64 << 20
 """Bytes that are noted for one program."""
 _SEAL = 32  # bytes of a digest
-_ABANDONED = 3600  # seconds after which an unfinished file belongs to a process that was killed
+FRESH = 3600  # seconds in which a use is not noted again
+_FORMER = re.compile(r"[0-9a-f]{64}\.o")  # entries had files of their own
 
 
 def digest(*parts: str | bytes) -> str:
@@ -109,7 +111,7 @@ _entered = _Entered()
 
 
 class ObjectCache:
-    """Bytes by key in a directory. `get` and `put` never raise for what the file system does.
+    """Bytes by key in a file of a directory. `get` and `put` never raise for what the file system does.
 
     Entries in `noted` are looked at first, and what is found or stored is noted there.
     """
@@ -118,6 +120,7 @@ class ObjectCache:
         self.directory, self.noted = Path(directory) if directory else None, noted
         self.limit = limit if limit is not None else _limit_from_environment()
         self._private = False  # known to be
+        self._waiting: dict[str, bytes] | None = None  # what is stored `together`
 
     @staticmethod
     def default() -> ObjectCache:
@@ -139,19 +142,22 @@ class ObjectCache:
         return found
 
     def _stored(self, key: str) -> bytes | None:
+        if self._waiting is not None and key in self._waiting:
+            return self._waiting[key]
         if self.directory is None or not self._is_private(self.directory):
             return None
-        path = self.directory / (key + _SUFFIX)
-        try:
-            data = _read(path)
-        except OSError:
+        store = _store(self.directory)
+        found = store.get(key)
+        if found is None:
             return None
+        used, data = found
         head, payload = data[: len(FORMAT) + _SEAL], data[len(FORMAT) + _SEAL :]
         if head != FORMAT + bytes.fromhex(digest(key, payload)):
-            _remove(path)
+            store.remove([key])
             return None
-        with suppress(OSError):
-            os.utime(path)
+        now = int(time.time())
+        if not 0 <= now - used < FRESH:
+            store.touch(key, now)
         return payload
 
     def put(self, key: str, payload: bytes) -> None:
@@ -160,16 +166,41 @@ class ObjectCache:
             self.noted.note(key, payload)
         if self.directory is None or len(payload) > self.limit:
             return
+        if self._waiting is not None:
+            self._waiting[key] = payload
+        else:
+            self._keep(self.directory, {key: payload})
+
+    @contextmanager
+    def together(self) -> Generator[None]:
+        """Write what is stored meanwhile at the end, all at once."""
+        if self.directory is None or self._waiting is not None:
+            yield
+            return
+        self._waiting = {}
         try:
-            self.directory.parent.mkdir(parents=True, exist_ok=True)
-            self.directory.mkdir(0o700, exist_ok=True)
-            if not self._is_private(self.directory):
-                return
-            _write(self.directory / (key + _SUFFIX), FORMAT + bytes.fromhex(digest(key, payload)) + payload)
+            yield
+        finally:
+            waiting, self._waiting = self._waiting, None
+            if waiting:
+                self._keep(self.directory, waiting)
+
+    def _keep(self, directory: Path, entries: Mapping[str, bytes]) -> None:
+        try:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            directory.mkdir(0o700, exist_ok=True)
         except OSError:
             return
-        room = _room.get((self.directory, self.limit), 0) - len(payload)
-        _room[self.directory, self.limit] = room if room >= 0 else self._evict()
+        if not self._is_private(directory):
+            return
+        store, now = _store(directory), int(time.time())
+        if not store.path.exists():
+            _clear_former(directory)
+        rows = [(key, now, FORMAT + bytes.fromhex(digest(key, entry)) + entry) for key, entry in entries.items()]
+        if not store.put(rows):
+            return
+        room = _room.get((directory, self.limit), 0) - sum(len(data) for _, _, data in rows)
+        _room[directory, self.limit] = room if room >= 0 else self._evict(store)
 
     def _is_private(self, directory: Path) -> bool:
         """Whether only this user can write there; a warning says once if others can. False if it is not there."""
@@ -191,31 +222,51 @@ class ObjectCache:
                 warnings.warn(warning, stacklevel=3)
         return self._private
 
-    def entries(self) -> list[tuple[float, int, Path]]:
-        """(last use, size in bytes, path) of every entry, least recently used first; clears what was never finished."""
-        if self.directory is None:
-            return []
-        found = []
-        with suppress(OSError), os.scandir(self.directory) as files:  # it may have gone, or was never there
-            for file in files:
-                status = _status(file) if file.name.endswith((_SUFFIX, _UNFINISHED)) else None
-                if status is not None and file.name.endswith(_SUFFIX):
-                    found.append((status.st_mtime, status.st_size, Path(file.path)))
-                elif status is not None and status.st_mtime < time.time() - _ABANDONED:
-                    _remove(Path(file.path))
-        return sorted(found)
+    def entries(self) -> list[tuple[int, int, str]]:
+        """(last use in seconds, to the hour; size in bytes; key) of every entry, least recently used first."""
+        return _store(self.directory).entries() if self.directory is not None else []
 
-    def _evict(self) -> int:
+    def _evict(self, store: Store) -> int:
         """Removes what is too much; the bytes to store before that is looked at again: the rest is for others."""
-        entries = self.entries()
+        entries = store.entries()
         total = sum(size for _, size, _ in entries)
-        most = self.limit - self.limit // SPARE if total > self.limit else total
-        for _, size, path in entries:
+        most, gone = self.limit - self.limit // SPARE if total > self.limit else total, []
+        for _, size, key in entries:
             if total <= most:
                 break
-            _remove(path)
+            gone.append(key)
             total -= size
+        if gone:
+            store.remove(gone)
         return (self.limit - total) // 2
+
+
+_stores: list[Store] = []  # the one that was asked last, and is open
+_changing = threading.Lock()
+
+
+def _store(directory: Path) -> Store:
+    with _changing:
+        if not _stores or _stores[0].path.parent != directory:
+            for old in _stores:
+                old.close()
+            _stores[:] = [Store(directory)]
+        return _stores[0]
+
+
+@atexit.register
+def _close() -> None:
+    for store in _stores:
+        store.close()
+
+
+def _clear_former(directory: Path) -> None:
+    """Remove the files of entries that versions before this one have left."""
+    with suppress(OSError), os.scandir(directory) as files:
+        for file in files:
+            if _FORMER.fullmatch(file.name):
+                with suppress(OSError):
+                    os.unlink(file.path)
 
 
 def _shared(directory: Path) -> str:
@@ -228,42 +279,8 @@ def _shared(directory: Path) -> str:
     return "may be written by others" if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
-def _read(path: Path) -> bytes:
-    """The content of a file of this user that nobody else may write to; OSError for any other, and for links."""
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        found = os.fstat(file.fileno())
-        own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-        if not own or not stat.S_ISREG(found.st_mode) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise PermissionError(f"{path} is not private")
-        return file.read()
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=_UNFINISHED)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        _remove(Path(temporary))
-        raise
-
-
 def _limit_from_environment() -> int:
     try:
         return int(os.environ.get("RELAYLAB_CACHE_LIMIT", DEFAULT_LIMIT))
     except ValueError:
         return DEFAULT_LIMIT
-
-
-def _status(file: os.DirEntry[str]) -> os.stat_result | None:
-    """What the file system knows of a file; None if another process has removed it meanwhile."""
-    try:
-        return file.stat()
-    except OSError:
-        return None
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()

@@ -4,23 +4,23 @@ No IR passes are run: the text is written the way the passes would leave it (SSA
 offsets), and they would cost more time than the code generator itself. Kernels carry their pointers as phis, so
 loop strength reduction has nothing to do.
 
-llvmlite holds one lock around every call. Parsing and code generation use nothing shared when each thread has its
-own context and target machine, so these two are called without the lock where llvmlite lets us; otherwise threads
-wait for each other and the result is the same.
+Parsing and code generation use nothing shared when each thread has its own context and target machine: they are
+called without llvmlite's lock where it lets us (`direct.py`); otherwise threads wait for each other and the result is
+the same.
 """
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from types import ModuleType
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache, digest
+from relaylab.codegen.llvm.direct import Compiler
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayError
 
@@ -78,50 +78,35 @@ def _machine(target: CpuTarget):
 def _parse(text: str, target: CpuTarget):
     """(module, machine) for `text`, verified by the parser only."""
     machine, context = _machine(target)
-    module = _parse_unlocked(text, context) or _llvm().parse_assembly(text, context)
+    module = _llvm().parse_assembly(text, context)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     return module, machine
 
 
-def _unlocked(name: str) -> Callable | None:
-    """A function of LLVM's C interface without llvmlite's lock; None where llvmlite does not show it."""
-    return getattr(getattr(_llvm().ffi.lib, name), "_cfn", None)
+@lru_cache(maxsize=1)
+def _compiler() -> Compiler | None:
+    """LLVM without llvmlite's lock; None where llvmlite does not show its library."""
+    handle = getattr(_llvm().ffi.lib, "_handle", None)
+    return Compiler(handle) if handle else None
 
 
-def _parse_unlocked(text: str, context):
-    function = _unlocked("LLVMPY_ParseAssembly")
-    if function is None:
-        return None
-    llvm = _llvm()
-    with llvm.ffi.OutputString() as message:
-        module = llvm.ModuleRef(function(context, ctypes.c_char_p(text.encode()), message), context)
-        if message:
-            module.close()
-            raise RuntimeError(str(message))
-    return module
-
-
-def _emit_unlocked(machine, module) -> bytes | None:
-    function = _unlocked("LLVMPY_TargetMachineEmitToMemory")
-    if function is None:
-        return None
-    ffi = _llvm().ffi
-    with ffi.OutputString() as message:
-        buffer = function(machine, module, 1, message)
-        if not buffer:
-            raise RuntimeError(str(message))
-    try:
-        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
-    finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+@lru_cache(maxsize=16)
+def _head(target: CpuTarget) -> str:
+    """What a module says of its target."""
+    machine, _ = _machine(target)
+    return f'target datalayout = "{machine.target_data}"\ntarget triple = "{machine.triple}"\n'
 
 
 def emit_object(text: str, target: CpuTarget) -> bytes:
     """Object code of one module of LLVM IR. Raises RelayError when LLVM does not accept the text."""
+    compiler = _compiler()
     try:
+        if compiler is not None:
+            machine, context = _machine(target)
+            return compiler.emit(_head(target) + text, context, machine)
         module, machine = _parse(text, target)
         with module:
-            return _emit_unlocked(machine, module) or machine.emit_object(module)
+            return machine.emit_object(module)
     except RuntimeError as error:
         raise RelayError(f"LLVM rejects the generated code: {error}", code="codegen.llvm") from error
 
@@ -151,6 +136,7 @@ class Compilation:
         self._pool = ThreadPoolExecutor(others, thread_name_prefix="relaylab-compile")
         self._known: dict[str, Future[bytes]] = {}
         self._waiting: deque[tuple[Future[bytes], str, str]] = deque()
+        self._made: list[tuple[str, bytes]] = []
 
     def __enter__(self) -> Compilation:
         return self
@@ -158,6 +144,10 @@ class Compilation:
     def __exit__(self, *_: object) -> None:
         self._waiting.clear()
         self._pool.shutdown()
+        if self.cache is not None:
+            with self.cache.together():  # a thread that writes files waits for Python again and again: not meanwhile
+                for key, made in self._made:
+                    self.cache.put(key, made)
 
     def add(self, text: str) -> Future[bytes]:
         """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`."""
@@ -186,8 +176,7 @@ class Compilation:
             return
         try:
             made = emit_object(text, self.target)
-            if self.cache:
-                self.cache.put(key, made)
+            self._made.append((key, made))
             found.set_result(made)
         except BaseException as error:
             found.set_exception(error)

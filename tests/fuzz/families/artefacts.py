@@ -21,6 +21,7 @@ from fuzz.search import Finding, family
 
 from relaylab import relay, study
 from relaylab.codegen.llvm.cache import ObjectCache
+from relaylab.codegen.llvm.store import NAME
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.frontend.onnx import from_onnx
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
@@ -222,7 +223,7 @@ def entry() -> bytes:
     """An entry of the cache of kernels."""
     cache_ = ObjectCache(folder() / "cache")
     cache_.put("key", b"object code" * 9)
-    return (folder() / "cache" / "key.o").read_bytes()
+    return (folder() / "cache" / NAME).read_bytes()
 
 
 def same_numbers(lib: Any) -> None:
@@ -282,7 +283,7 @@ def read_graph(case: Case) -> None:
 
 
 def read_entry(case: Case) -> None:
-    path = folder() / "cache" / "key.o"
+    path = folder() / "cache" / NAME
     path.write_bytes(case.data)
     path.chmod(0o600)
     found = ObjectCache(path.parent).get("key")

@@ -175,7 +175,7 @@ def raced(case: Case, folder: Path) -> None:
         children.append(started(lambda: [right(built(s), s) for s in (1.0, 2.0, 1.0, 3.0)]))
     end = time.monotonic() + 1
     while time.monotonic() < end:
-        for entry in (folder / "cache").glob("*.o"):
+        for entry in (folder / "cache").glob("*.db"):
             with contextlib.suppress(OSError):
                 data = bytearray(entry.read_bytes())
                 data[rng.randrange(len(data) or 1) : rng.randrange(len(data) + 1)] = b"x"
