@@ -6,6 +6,8 @@ import itertools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +15,7 @@ from relaylab.codegen.inspection.stages import Stages
 from relaylab.codegen.isa.target import CpuTarget, is_foreign
 from relaylab.codegen.kernels.kernel import Kernel, module_texts
 from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.llvm.jit import Compilation, compile_objects
+from relaylab.codegen.llvm.jit import Compilation
 from relaylab.codegen.native.entry import entry_text
 from relaylab.codegen.network.external import inline_external
 from relaylab.codegen.network.graph_json import graph_json
@@ -69,9 +71,11 @@ def build(
     wanted = parse_target(target)
     # A build makes many nodes and drops few: looking for cycles was 12-20 % of the passes' time and found none.
     mod = _module(ir_mod)
-    with unchanged_files(mod, params), no_collection(), noting() as recipes:
+    compilation = Compilation(wanted, ObjectCache.default())
+    with unchanged_files(mod, params), no_collection(), noting() as recipes, compilation:
+        _entry(compilation)  # follows from the target alone, and while the passes run LLVM has nothing else to do
         # The program after the passes has no other owner: its weights go as they are packed.
-        return compile_main(_optimized(mod, params), wanted, mod_name, chosen, ir_mod, recipes)
+        return compile_main(_optimized(mod, params), wanted, mod_name, chosen, ir_mod, recipes, compilation)
 
 
 def optimize(
@@ -89,20 +93,24 @@ def compile_main(
     executor: Executor | str = "graph",
     ir_mod: IRModule | Function | None = None,
     recipes: Recipes = MappingProxyType({}),
+    begun: Compilation | None = None,
 ) -> GraphExecutorFactoryModule:
-    """Compile the `main` of a module that the passes have fused; `recipes` compute constants of it again."""
+    """Compile the `main` of a module that the passes have fused; `recipes` compute constants of it again. What is
+    `begun` compiles for the same target already.
+    """
     main, parts = micro_batches(mod["main"])
     network = network_of(main, f"tvmgen_{mod_name}", recipes=recipes)
     ir_mod = mod if ir_mod is None else ir_mod
     del mod, main
     tuned, chosen = tuned_schedules(network, target), chosen_schedules(network)
+    compiled = partial(_compiled, ir_mod, network, target, mod_name, executor, parts, begun)
     try:
-        return _compiled(ir_mod, network, target, mod_name, executor, tuned | chosen, parts)
+        return compiled(tuned | chosen)
     except RelayError as error:
         if not tuned or not error.code.startswith("schedule."):
             raise
         refused = str(error)
-    made = _compiled(ir_mod, network, target, mod_name, executor, chosen, parts)  # a chosen schedule may be at fault
+    made = compiled(chosen)  # a chosen schedule may be at fault
     tell_unused(f"the records of tuning are not used: {refused}")
     return made
 
@@ -114,16 +122,19 @@ def _waited(compilation: Compilation, started: Sequence[Future[bytes]]) -> Itera
 
 
 def compiled_plan(
-    planner: Planner, launched: Callable[[], None] = lambda: None
+    planner: Planner, launched: Callable[[], None] = lambda: None, begun: Compilation | None = None
 ) -> tuple[NetworkPlan, bytes, tuple[bytes, ...]]:
     """The plan of a network, the object file of the entry and those of the kernels.
 
     `launched` is called when all kernels are written, before memory is planned.
     """
-    target, cache = planner.target, planner.memo.cache
+    target = planner.target
     started: dict[str, Future[bytes]] = {}
     written = itertools.count(1)
-    with cache.together(), hand_over_soon(), Compilation(target, cache) as compilation:
+    compiling = Compilation(target, planner.memo.cache) if begun is None else nullcontext(begun)
+    with hand_over_soon(), compiling as compilation:
+        entry = _entry(compilation)
+
         # LLVM needs no Python while it compiles: each kernel's text goes to its threads while the next one is written.
         def compile_kernel(kernel: Kernel) -> None:
             part("loops", next(written), len(planner.layouts.jobs))
@@ -133,8 +144,13 @@ def compiled_plan(
         planner.launch(compile_kernel)
         launched()
         planned = planner.plan()
-        (entry,) = compile_objects([entry_text(target.triple)], entry_target(target), cache=cache)
-        return planned, entry, tuple(_waited(compilation, list(started.values())))
+        return planned, compilation.result(entry), tuple(_waited(compilation, list(started.values())))
+
+
+def _entry(compilation: Compilation) -> Future[bytes]:
+    """The code that goes through a plan, to be."""
+    target = compilation.target
+    return compilation.add(entry_text(target.triple), entry_target(target))
 
 
 def is_minimal() -> bool:
@@ -142,10 +158,10 @@ def is_minimal() -> bool:
     return bool(PassContext.current().get_config(WINOGRAD, True))
 
 
-def kernel_memo(target: CpuTarget) -> KernelMemo:
+def kernel_memo(target: CpuTarget, cache: ObjectCache | None = None) -> KernelMemo:
     """What a build makes, through the cache, known by the settings of the current PassContext that decide about it."""
     options = {VERIFY: True} if PassContext.current().get_config(VERIFY, False) else {}
-    return KernelMemo(target, ObjectCache.default(), options)
+    return KernelMemo(target, cache or ObjectCache.default(), options)
 
 
 def _compiled(
@@ -154,15 +170,17 @@ def _compiled(
     target: CpuTarget,
     mod_name: str,
     executor: Executor | str,
-    schedules: Mapping[Operation, Schedule],
     parts: int,
+    begun: Compilation | None,
+    schedules: Mapping[Operation, Schedule],
 ) -> GraphExecutorFactoryModule:
     """A module that runs a network for each of `parts` of a batch; the named kernels have these schedules."""
     exact = padded_products(network) if is_minimal() else set(network.operations)
     jobs = [j for o in network.operations for j in jobs_of(o, target, o not in exact, schedules.get(o))]
     layouts = lay_out(network, jobs)
-    planner = Planner(network, layouts, target, kernel_memo(target), parts=parts)
-    planned, entry, objects = compiled_plan(planner)
+    memo = kernel_memo(target, begun.cache if begun else None)
+    planner = Planner(network, layouts, target, memo, parts=parts)
+    planned, entry, objects = compiled_plan(planner, begun=begun)
     executable = Executable(
         mod_name,
         TargetInfo(target.triple, target.needs, str(target)),

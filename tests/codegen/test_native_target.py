@@ -11,6 +11,7 @@ import time
 import pytest
 from support.verifier import verify
 
+from relaylab import relay
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.llvm.cache import FORMAT, FRESH, SPARE, ObjectCache, default_directory, digest
 from relaylab.codegen.llvm.store import NAME, Store
@@ -75,6 +76,33 @@ def test_parallel_and_serial_compilation_give_the_same_objects(monkeypatch):
     assert jit.compile_objects(texts, HOST, threads=3) == parallel
     library = linker().link(tuple(parallel), {f"f{n}" for n in range(6)})
     assert [call(library, f"f{n}") for n in range(6)] == list(range(6))
+
+
+def test_an_object_is_what_llvmlite_makes_and_its_errors_are_llvms(monkeypatch):
+    """Python is let go of for parsing and emitting alone, whatever of llvmlite's is at hand."""
+    made = jit.emit_object(answer(3), HOST)
+    for name in ("parse_assembly", "ModuleRef"):
+        monkeypatch.setattr(f"llvmlite.binding.{name}", lambda *_: pytest.fail("not by llvmlite's calls"))
+    assert jit.emit_object(answer(3), HOST) == made
+    with pytest.raises(RelayError, match=r"LLVM rejects the generated code: .*expected top-level entity"):
+        jit.emit_object("no text of LLVM", HOST)
+    monkeypatch.undo()
+    monkeypatch.setattr(jit, "_compiler", lambda: None)
+    assert jit.emit_object(answer(3), HOST) == made
+    with pytest.raises(RelayError, match=r"(?s)LLVM rejects the generated code: .*expected top-level entity"):
+        jit.emit_object("no text of LLVM", HOST)
+
+
+def test_the_entry_is_compiled_while_the_passes_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+    begun, emit = threading.Event(), jit.emit_object
+    monkeypatch.setattr(jit, "emit_object", lambda *at: (begun.set(), emit(*at))[1])
+    seen = relay.transform.module_pass(lambda mod, _: (begun.wait(60) and mod) or pytest.fail("not begun"), opt_level=0)
+    passes = relay.transform.default_passes()
+    monkeypatch.setattr("relaylab.codegen.build.default_passes", lambda: [seen, *passes])
+    x = relay.var("x", shape=(3,))
+    lib = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.tanh(x))), "llvm")
+    assert lib.run(x=[0.0] * 3).tolist() == [0.0] * 3
 
 
 def test_who_waits_for_code_compiles_too():

@@ -37,6 +37,7 @@ SPARE = 16  # a cache that has grown too large gives up this part, so that it is
 MOST_NOTED = 64 << 20
 """Bytes that are noted for one program."""
 _SEAL = 32  # bytes of a digest
+_HELD = 2047  # bytes that hashlib takes without letting other threads run Python, which is waited for
 FRESH = 3600  # seconds in which a use is not noted again
 _FORMER = re.compile(r"[0-9a-f]{64}\.o")  # entries had files of their own
 
@@ -47,7 +48,8 @@ def digest(*parts: str | bytes) -> str:
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         total.update(len(data).to_bytes(8, "little"))
-        total.update(data)
+        for start in range(0, len(data), _HELD):
+            total.update(data[start : start + _HELD])
     return total.hexdigest()
 
 
@@ -174,24 +176,29 @@ class ObjectCache:
     @contextmanager
     def together(self) -> Generator[None]:
         """Write what is stored meanwhile at the end, all at once."""
-        if self.directory is None or self._waiting is not None:
+        if self.directory is None or self._waiting is not None or not self._is_made(self.directory):
             yield
             return
         self._waiting = {}
         try:
-            yield
+            with _store(self.directory).steady():
+                yield
         finally:
             waiting, self._waiting = self._waiting, None
             if waiting:
                 self._keep(self.directory, waiting)
 
-    def _keep(self, directory: Path, entries: Mapping[str, bytes]) -> None:
+    def _is_made(self, directory: Path) -> bool:
+        """Make the directory, if it is not there; whether it is there now, and private."""
         try:
             directory.parent.mkdir(parents=True, exist_ok=True)
             directory.mkdir(0o700, exist_ok=True)
         except OSError:
-            return
-        if not self._is_private(directory):
+            return False
+        return self._is_private(directory)
+
+    def _keep(self, directory: Path, entries: Mapping[str, bytes]) -> None:
+        if not self._is_made(directory):
             return
         store, now = _store(directory), int(time.time())
         if not store.path.exists():

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import lru_cache
 from types import ModuleType
 
@@ -135,28 +136,33 @@ class Compilation:
         others = max(1, (threads or available_processors()) - 1)
         self._pool = ThreadPoolExecutor(others, thread_name_prefix="relaylab-compile")
         self._known: dict[str, Future[bytes]] = {}
-        self._waiting: deque[tuple[Future[bytes], str, str]] = deque()
+        self._waiting: deque[tuple[Future[bytes], str, str, CpuTarget]] = deque()
         self._made: list[tuple[str, bytes]] = []
+        self._together = self.cache.together() if self.cache else nullcontext()
 
     def __enter__(self) -> Compilation:
+        self._together.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._waiting.clear()
         self._pool.shutdown()
         if self.cache is not None:
-            with self.cache.together():  # a thread that writes files waits for Python again and again: not meanwhile
-                for key, made in self._made:
-                    self.cache.put(key, made)
+            for key, made in self._made:  # not by the threads: one that writes files waits for Python each time
+                self.cache.put(key, made)
+        self._together.__exit__(None, None, None)
 
-    def add(self, text: str) -> Future[bytes]:
-        """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`."""
+    def add(self, text: str, target: CpuTarget | None = None) -> Future[bytes]:
+        """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`. All for one
+        target but those that name theirs.
+        """
         if text not in self._known:
-            key = object_key(text, self.target)
+            target = target or self.target
+            key = object_key(text, target)
             self._known[text] = found = Future()
             made = self.cache.get(key) if self.cache else None
             if made is None:
-                self._waiting.append((found, text, key))
+                self._waiting.append((found, text, key, target))
                 self._pool.submit(self._next)
             else:  # a thread would take longer to begin
                 found.set_result(made)
@@ -171,11 +177,11 @@ class Compilation:
     def _next(self) -> None:
         """Compile one of those that wait, if another thread did not take the last one."""
         try:
-            found, text, key = self._waiting.popleft()
+            found, text, key, target = self._waiting.popleft()
         except IndexError:
             return
         try:
-            made = emit_object(text, self.target)
+            made = emit_object(text, target)
             self._made.append((key, made))
             found.set_result(made)
         except BaseException as error:

@@ -13,8 +13,8 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +31,23 @@ class Store:
     def __init__(self, directory: Path):
         self.path = directory / NAME
         self._lock = threading.Lock()
+        self._steady = 0
+        self._has_table = False
         self._base: sqlite3.Connection | None = None
         self._owner: tuple[int, int, int] | None = None  # this process, and the file that is open
+
+    @contextmanager
+    def steady(self) -> Generator[None]:
+        """Meanwhile a file that is there or not is taken to stay: a look lets other threads run Python first."""
+        with self._lock:
+            with suppress(OSError, sqlite3.Error):
+                self._opened(False)
+            self._steady += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._steady -= 1
 
     def get(self, key: str) -> tuple[int, bytes] | None:
         """When an entry was used, in seconds of the clock, and what it holds."""
@@ -97,24 +112,26 @@ class Store:
 
     def _opened(self, make: bool) -> sqlite3.Connection | None:
         """The file, if it is there, or made; one that is not private is not used, and gives way to one that is."""
-        found = self._found()
-        if found is not None and self._base is not None and self._owner == found:
+        if not make and self._steady:
             return self._base
-        self._let_go()
-        if found is None and make:
-            self._remove()
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-            found = self._found()
-        if found is None:
-            return None
-        self._base = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
-        self._owner = found
-        for each in _SET_UP:
-            self._base.execute(each).fetchall()
-        if make:
+        found = self._found()
+        if found is None or self._base is None or self._owner != found:
+            self._let_go()
+            if found is None and make:
+                self._remove()
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                found = self._found()
+            if found is None:
+                return None
+            self._base = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
+            self._owner = found
+            for each in _SET_UP:
+                self._base.execute(each).fetchall()
+        if make and not self._has_table:
             self._base.execute(_TABLE)
             if [row[1] for row in self._base.execute("PRAGMA table_info(entries)")] != ["key", "used", "entry"]:
                 raise sqlite3.DatabaseError("a table of others")
+            self._has_table = True
         return self._base
 
     def _found(self) -> tuple[int, int, int] | None:
@@ -134,7 +151,7 @@ class Store:
             path.unlink(missing_ok=True)
 
     def _let_go(self) -> None:
-        base, owner, self._base, self._owner = self._base, self._owner, None, None
+        base, owner, self._base, self._owner, self._has_table = self._base, self._owner, None, None, False
         if base is not None and owner is not None and owner[0] == os.getpid():  # a fork leaves it to the parent
             with suppress(sqlite3.Error):
                 base.close()
