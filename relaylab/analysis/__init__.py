@@ -21,9 +21,8 @@ from relaylab.analysis.kind import check_kind, constructor_type
 from relaylab.analysis.liveness import LiveInterval, Liveness, liveness
 from relaylab.analysis.regions import AnnotatedRegion, AnnotatedRegionSet
 from relaylab.ir.free import all_type_vars, all_vars, bound_type_vars, bound_vars, free_type_vars, free_vars
-from relaylab.ir.scope import lifted, scopes
+from relaylab.ir.scope import lifted, scope_faults, scopes, well_formed
 from relaylab.ir.visit import post_order_visit, users
-from relaylab.ir.wellformed import scope_faults, well_formed
 
 __all__ = [
     "AnnotatedRegion", "AnnotatedRegionSet", "CallGraph", "Cost", "Feature", "LiveInterval", "Liveness", "all_dtypes",

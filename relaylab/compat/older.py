@@ -34,7 +34,7 @@ NAMES = {
     "relay.expr.Module": "relaylab.ir.module:IRModule",
     "relay.analysis.alpha_equal": "relaylab.ir.equal:structural_equal",
     "relay.analysis.assert_alpha_equal": "relaylab.ir.equal:assert_structural_equal",
-    "relay.analysis.structural_hash": "relaylab.ir.equal:structural_hash",
+    "relay.analysis.structural_hash": "relaylab.ir.digest:structural_hash",
     "relay.testing.ctx_list": "relaylab.compat.testing.helpers:enabled_targets",
     "relay.testing.enabled_targets": "relaylab.compat.testing.helpers:enabled_targets",
 }

@@ -11,14 +11,9 @@ from relaylab.ir.adt import (
     PatternWildcard,
 )
 from relaylab.ir.attrs import REQUIRED, Attrs, DictAttrs
+from relaylab.ir.digest import structural_hash
 from relaylab.ir.dims import AnyDim, IntImm, SizeVar
-from relaylab.ir.equal import (
-    StructuralTable,
-    assert_structural_equal,
-    get_first_structural_mismatch,
-    structural_equal,
-    structural_hash,
-)
+from relaylab.ir.equal import StructuralTable, assert_structural_equal, get_first_structural_mismatch, structural_equal
 from relaylab.ir.expr import (
     BaseFunc,
     Call,

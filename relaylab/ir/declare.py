@@ -119,6 +119,7 @@ def node(cls: type[N]) -> type[N]:
     # slots cannot be added to a class: it is made anew (as `dataclass(slots=True)` does)
     new = cast("type[N]", type(cls)(cls.__name__, cls.__bases__, space))
     new.__init__ = fitting(space.get("__init__") or _constructor(new, space["_declared"]))
+    new.of_parts = staticmethod(_maker(new, space["_declared"]))
     return new
 
 
@@ -127,6 +128,17 @@ def _field(cls: type, name: str, annotation: str) -> NodeField:
     declared = given if isinstance(given, NodeField) else NodeField(None, given, "", True)
     declared.annotation = annotation
     return declared
+
+
+def _maker(cls: type, fields: dict[str, NodeField]) -> Callable[..., Any]:
+    """As the constructor, for values that are known to fit as they are, so that none is looked at."""
+    scope: dict[str, Any] = {f"set_{name}": getattr(cls, name).__set__ for name in fields}
+    scope |= {"new": object.__new__, "cls": cls}
+    given = [name for name, declared in fields.items() if declared.init]
+    lines = [f"set_{name}(made, {name if declared.init else None})" for name, declared in fields.items()]
+    source = f"def of_parts({', '.join(given)}):\n made = new(cls)\n " + "\n ".join([*lines, "return made"])
+    exec(compile(source, f"{__file__}: {cls.__name__}", "exec"), scope)
+    return scope["of_parts"]
 
 
 def _constructor(cls: type, fields: dict[str, NodeField]) -> Callable[..., None]:

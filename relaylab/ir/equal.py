@@ -1,4 +1,4 @@
-"""Structural equality and hashing of programs: up to names, sensitive to sharing within a function (census §1.7).
+"""Structural equality of programs: up to names, sensitive to sharing within a function (census §1.7).
 
 Two programs are equal if one can be renamed into the other. A shared node on one side must be
 shared on the other; projections, constants, the empty tuple and leaves are compared by content.
@@ -9,19 +9,19 @@ Choices: docs/choices.md, The language.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 from relaylab.ir import types as ty
 from relaylab.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternVar, pattern_parts
-from relaylab.ir.attrs import Attrs, DictAttrs, fields_label, same_value, value_label
+from relaylab.ir.attrs import Attrs, DictAttrs, same_value
+from relaylab.ir.digest import sharing_counts, structural_hash
 from relaylab.ir.dims import SizeVar, SymbolicDim
 from relaylab.ir.display import node_text
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
-from relaylab.ir.free import sizes_in, unbound, with_sizes
+from relaylab.ir.free import sizes_in, with_sizes
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
-from relaylab.ir.visit import children, post_order
+from relaylab.ir.visit import children
 from relaylab.support.errors import RelayValueError, is_a, kind_of
 
 
@@ -74,14 +74,14 @@ class _Equality:
             if done:
                 if isinstance(x, Function):
                     self.close(x.type_params)
-                if _is_graph_node(x):
+                if _shared(x):
                     self.pair(x, y)
                 else:
                     self.same.add((id(x), id(y)))
                 continue
             if type(x) is not type(y):
                 raise Mismatch(x, y, f"{kind_of(x)} and {kind_of(y)}")
-            if (_is_graph_node(x) and self.paired(x, y)) or (id(x), id(y)) in self.same:
+            if (_shared(x) and self.paired(x, y)) or (id(x), id(y)) in self.same:
                 continue
             self.head(x, y)
             kids = self.kids(x, y)
@@ -257,12 +257,9 @@ def _with_sizes(value: object, sizes: Mapping[SizeVar, ty.Dim]) -> object:
     return with_sizes(value, sizes) if isinstance(value, SymbolicDim) else value
 
 
-_UNCOUNTED = (TupleGetItem, Constant, Constructor, Op, Var, GlobalVar)
-
-
-def _is_graph_node(x: object) -> bool:
+def _shared(x: Expr) -> bool:
     """Whether sharing of the node counts."""
-    return not isinstance(x, _UNCOUNTED) and not (isinstance(x, Tuple) and not x.fields)
+    return sharing_counts(type(x), x.fields if type(x) is Tuple else ())
 
 
 def _compare_modules(a: IRModule, b: IRModule, eq: _Equality) -> None:
@@ -337,31 +334,6 @@ def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = Fals
     raise RelayValueError(f"the programs differ: {mismatch.why}", code="ir.not-equal", place=place)
 
 
-def structural_hash(node: object, map_free_vars: bool = False) -> int:
-    """A 64-bit number that is equal for structurally equal programs."""
-    if isinstance(node, IRModule):
-        parts = [f"{gv.name_hint}={structural_hash(f, map_free_vars)}" for gv, f in node.functions.items()]
-        return _digest("module", *sorted(parts))
-    if isinstance(node, ty.Type):
-        return _digest("type", _type_label(node))
-    if not isinstance(node, Expr):
-        return _digest("value", value_label(node))
-    order = post_order(node)
-    free = set[Expr]() if map_free_vars else {*unbound(order)}
-    place: dict[Expr, int] = {}
-    rows: list[_Row] = []
-    for n in order:
-        held = id(n) if n in free else _CONTENT[type(n)](n) if type(n) in _CONTENT else None
-        rows.append((type(n), held, tuple([place[c] for c in children(n)])))
-        place[n] = len(place)
-    return (_digest_of_rows if len(rows) <= _KERNEL else _digest_of_rows.__wrapped__)(tuple(rows))
-
-
-_Row = tuple[type, Any, tuple[int, ...]]
-"""A node: its kind, what it holds beside its parts, and where they stand in the order. A free variable is a number."""
-_KERNEL = 100  # nodes; of what is larger there are few alike
-
-
 V = TypeVar("V")
 
 
@@ -383,67 +355,3 @@ class StructuralTable(Generic[V]):
                 return value
         alike.append((node, value := make(code)))
         return value
-
-
-def _data_label(n: Constant) -> str:
-    from hashlib import sha256
-
-    return f"{n.data.dtype}{n.data.shape}{sha256(n.data.numpy().tobytes()).hexdigest()}"
-
-
-_CONTENT: dict[type[Expr], Callable[[Any], object]] = {
-    Var: lambda n: n.type_annotation,
-    GlobalVar: lambda n: f"@{n.name_hint}",
-    Op: lambda n: n.name,
-    Constant: _data_label,
-    Constructor: lambda n: f"{n.name_hint}/{len(n.inputs)}",
-    TupleGetItem: lambda n: f".{n.index}",
-    Call: lambda n: f"Call {fields_label(n.attrs)}",
-    Function: lambda n: (n.ret_type, fields_label(n.attrs)),
-}
-"""What a node holds beside its parts, equal for equal nodes: of other kinds nothing."""
-
-
-@lru_cache(4096)
-def _digest_of_rows(rows: tuple[_Row, ...]) -> int:
-    value: list[int] = []
-    numbers: list[list[int]] = []  # the visit number of a node whose sharing counts, as what uses it writes it
-    count = 0
-    for kind, content, parts in rows:
-        if kind is Var and not isinstance(content, int):
-            content = f"Var{count}:{_type_label(content)}"
-        elif kind is Function:
-            result, attrs = cast("tuple[ty.Type | None, str]", content)
-            content = f"Function {_type_label(result)} {attrs}"
-        label = kind.__name__ if content is None else content
-        value.append(_digest(label, *[value[p] for p in parts], *[n for p in parts for n in numbers[p]]))
-        counts = kind not in _UNCOUNTED and not (kind is Tuple and not parts)
-        numbers.append([count] if counts else [])
-        count += counts or kind is Var
-    return value[-1]
-
-
-def _type_label(t: ty.Type | None) -> str:
-    """A type's text without the names of type variables: equal types have equal labels. What is too long is left
-    out.
-    """
-    if t is None or type(t) is ty.TensorType:
-        return str(t)
-    out: list[str] = []
-    stack: list[ty.Type | None] = [t]
-    while stack and len(out) < ty.LONGEST:
-        part = stack.pop()
-        parts = ty.type_parts(part) if isinstance(part, ty.Type) else ()
-        if parts or isinstance(part, (ty.TypeVar, ty.IncompleteType)):
-            out.append(f"{type(part).__name__}{len(parts)}")
-            stack.extend(reversed(parts))
-        else:
-            out.append(str(part))
-    return " ".join(out)
-
-
-def _digest(*parts: object) -> int:
-    from hashlib import blake2b  # OpenSSL behind it loads longer than this whole room
-
-    text = "\x00".join(map(str, parts)).encode(errors="surrogatepass")
-    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)

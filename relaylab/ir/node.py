@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NoReturn, Self, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from relaylab.support.checked import fitting, stands_for
 from relaylab.support.errors import RelayTypeError, kind_of, named
@@ -17,6 +17,8 @@ class Node:
 
     __slots__ = ("__weakref__",)
     _fields: tuple[str, ...] = ()
+    of_parts: ClassVar[Callable[..., Any]]
+    """A node of values that are known to fit, in the order of the declared fields: none is looked at."""
 
     @fitting
     def __init__(self) -> None: ...

@@ -46,10 +46,12 @@ class Trail:
     """What one run of one pass did; nodes are compared by identity.
 
     `became` maps an old node to what stands in its place, `parents` a new node to the ordered set of
-    old ones that it was made from, `steps` lists the rewrites that fired.
+    old ones that it was made from, `steps` lists the rewrites that fired. One that is not `kept` only gives new nodes
+    their places: nobody will ask for the rest.
     """
 
     name: str = ""
+    kept: bool = True
     became: dict[Expr, Expr] = field(default_factory=lambda: {})
     parents: dict[Expr, dict[Expr, None]] = field(default_factory=lambda: {})
     steps: list[Step] = field(default_factory=lambda: [])
@@ -57,7 +59,7 @@ class Trail:
 
     def record(self, old: Expr, new: Expr) -> None:
         """`new` stands where `old` stood."""
-        if old is new:
+        if old is new or not self.kept:
             return
         self.became[old] = new
         known = self.parents.get(new)
@@ -68,6 +70,8 @@ class Trail:
 
     def derive(self, new: Expr, olds: Iterable[Expr]) -> None:
         """`new` was made from `olds` (in addition to what is known)."""
+        if not self.kept:
+            return
         known = self.parents.setdefault(new, {})
         for old in olds:
             if old is not new:
@@ -75,16 +79,23 @@ class Trail:
 
     def fired(self, step: Step) -> None:
         """A rule replaced `step.before` by `step.after`."""
-        self.steps.append(step)
-        self.record(step.before, step.after)
+        if self.kept:
+            self.steps.append(step)
+            self.record(step.before, step.after)
 
 
 _open: ContextVar[Trail | None] = ContextVar("relaylab_trail", default=None)
 
 
 def current_trail() -> Trail | None:
-    """The trail that is being kept, if any."""
+    """The trail of the pass that runs, if one does."""
     return _open.get()
+
+
+def kept_trail() -> Trail | None:
+    """The trail that is being kept, if any."""
+    trail = _open.get()
+    return trail if trail is not None and trail.kept else None
 
 
 @contextmanager
@@ -124,7 +135,7 @@ def made_from(*olds: Expr) -> Generator[None, None, None]:
 def derived(new: E, *olds: Expr) -> E:
     """Note in the open trail that `new` stands in the place of `olds`; returns `new`."""
     trail = _open.get()
-    if trail is not None:
+    if trail is not None and trail.kept:
         for old in olds:
             if old is not new:
                 trail.became[old] = new

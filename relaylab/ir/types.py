@@ -9,18 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from relaylab.ir.declare import Each, MaybeEach, One, field, node
 from relaylab.ir.dims import AnyDim as AnyDim
 from relaylab.ir.dims import Dim, IntImm, dim
 from relaylab.ir.node import Node, expect_all, set_field
-from relaylab.support.dtypes import BFLOAT16
+from relaylab.support.dtypes import DTYPES as DTYPES
+from relaylab.support.dtypes import dtype_name as dtype_name
 from relaylab.support.errors import RelayTypeError, RelayValueError, shown
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
     from relaylab.ir.adt import Constructor
 
 
@@ -100,35 +97,6 @@ class UniqueType(Type):
     __hash__ = object.__hash__
 
 
-_DTYPE_NAMES = {"int": "int32", "uint": "uint32", "float": "float32", "uint1": "bool"}
-
-
-def dtype_name(dtype: object) -> str:
-    """The canonical name of a data type: `float32`, `int8`, `bool` …; numpy's types are accepted."""
-    if isinstance(dtype, str):
-        name = _DTYPE_NAMES.get(dtype, dtype)
-    elif type(dtype) in _NUMPY_NAMES:  # numpy makes the name anew each time
-        return _NUMPY_NAMES[type(dtype)]
-    else:
-        try:
-            name = np.dtype(cast("DTypeLike", dtype)).name
-        except (TypeError, ValueError, SyntaxError):
-            name = str(dtype)
-    if name not in DTYPES:
-        raise RelayTypeError(
-            f"`{name}` is not a data type of tensors", code="type.unknown-dtype", help="known: " + " ".join(DTYPES)
-        )
-    return name
-
-
-DTYPES = (
-    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-    BFLOAT16.name,
-)  # fmt: skip
-_NUMPY_NAMES: dict[type, str] = {type(np.dtype(name)): name for name in DTYPES}
-"""By numpy's own classes, of which each data type has one: numpy makes a name anew each time."""
-
-
 def _shape(dims: Iterable[object]) -> tuple[Dim, ...]:
     return tuple(map(dim, expect_all(dims, object, "a shape")))
 
@@ -141,8 +109,30 @@ def _kind(kind: object) -> TypeKind:
     return TypeKind(kind)
 
 
+class Shaped(Type):
+    """The base of the types of tensors. What is asked of every value, again and again, is found once."""
+
+    __slots__ = ("is_dynamic", "_numbers")
+    shape: tuple[Dim, ...]
+    is_dynamic: bool
+    """Whether a dimension is known only at run time."""
+    _numbers: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        known = {IntImm}.issuperset(map(type, self.shape))
+        set_field(self, "is_dynamic", not known)
+        set_field(self, "_numbers", tuple(map(int, cast("tuple[IntImm, ...]", self.shape))) if known else None)
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape as ints; `RelayTypeError` if a dimension is unknown."""
+        if self._numbers is None:
+            raise RelayTypeError(f"the shape of {self} is not known before run time", code="type.dynamic-shape")
+        return self._numbers
+
+
 @node
-class TensorType(Type):
+class TensorType(Shaped):
     """A tensor; rank 0 is a scalar."""
 
     shape: tuple[Dim, ...] = field(default=(), converter=_shape)
@@ -152,18 +142,6 @@ class TensorType(Type):
 
     def _key(self) -> tuple[object, ...]:
         return self.shape, self.dtype
-
-    @property
-    def concrete_shape(self) -> tuple[int, ...]:
-        """The shape as ints; `RelayTypeError` if a dimension is unknown."""
-        if self.is_dynamic:
-            raise RelayTypeError(f"the shape of {self} is not known before run time", code="type.dynamic-shape")
-        return tuple(map(int, cast("tuple[IntImm, ...]", self.shape)))
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether a dimension is known only at run time."""
-        return not {IntImm}.issuperset(map(type, self.shape))  # asked of every value
 
 
 @node

@@ -30,8 +30,9 @@ from relaylab.ir.expr import (
     TupleGetItem,
     Var,
 )
+from relaylab.ir.node import expect
 from relaylab.ir.op import Op
-from relaylab.ir.trail import current_trail
+from relaylab.ir.trail import current_trail, kept_trail
 from relaylab.support.errors import RelayValueError
 
 R = _T("R")
@@ -106,15 +107,25 @@ def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
 def remade(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """`expr` made anew of other parts, with its type if that cannot be another one: inference need not find it again.
 
-    A call of an operator has it as long as its arguments have theirs. Constants tell inference more than their types.
+    A call of an operator has it as long as its arguments have theirs, and no constant is new that may be refused.
     """
-    made = remake(expr, new)
-    if expr.inferred is None or type(expr) not in _OF_PARTS or (type(expr) is Call and type(expr.op) is not Op):
+    asked = False
+    if type(expr) is Call:
+        made = Call.of_parts(new[0], new[1:], expr.attrs, expr.type_args, expr.span)
+        if type(expr.op) is not Op:
+            return made
+        asked = expr.op.definition.refuses_values
+    else:
+        made = remake(expr, new)
+    found = expr.inferred
+    if found is None or type(expr) not in _OF_PARTS:
         return made
     for part, old in zip(new, children(expr)):
-        if part is not old and (part.inferred is None or type(part) is Constant or part.inferred != old.inferred):
-            return made
-    set_type(made, expr.inferred)
+        if part is not old:
+            typ = part.inferred
+            if typ is None or (typ is not old.inferred and typ != old.inferred) or (asked and type(part) is Constant):
+                return made
+    set_type(made, found)
     return made
 
 
@@ -156,6 +167,11 @@ def _order_within(func: Function) -> list[Expr]:
     return known
 
 
+def keep_order(func: Function, order: list[Expr]) -> None:
+    """`order` is what a function just made is made of, sub-expressions first, without itself."""
+    _orders[func] = order
+
+
 def _walk(roots: tuple[Expr, ...], below: Callable[[Expr], Iterable[Expr]]) -> Iterator[Expr]:
     seen: set[Expr] = set()
     stack: list[Any] = [*roots]  # None: what lies below the node under it has been seen
@@ -195,6 +211,17 @@ def operators_in(expr: Expr) -> frozenset[str]:
 _operators: WeakKeyDictionary[Function, frozenset[str]] = WeakKeyDictionary()
 
 
+def kinds_in(func: Function) -> frozenset[type[Expr]]:
+    """The kinds of nodes that a function is made of, itself left out."""
+    known = _kinds.get(func)
+    if known is None:
+        known = _kinds[func] = frozenset(map(type, _order_within(func)))
+    return known
+
+
+_kinds: WeakKeyDictionary[Function, frozenset[type[Expr]]] = WeakKeyDictionary()
+
+
 def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
     """Call `fvisit` on every node once, sub-expressions first."""
     for node in walk((expr,)):
@@ -227,7 +254,7 @@ def rewrite(
     if only is not None and operators_in(expr).isdisjoint(only):
         return expr
     done = {} if memo is None else memo
-    trail = current_trail()
+    trail, kept = current_trail(), kept_trail()
 
     def unknown(n: Expr) -> tuple[Expr, ...]:
         return () if n in done or (keep is not None and keep(n)) else children(n)
@@ -246,11 +273,13 @@ def rewrite(
             fresh = tuple([done[c] for c in parts])
             if fresh != parts:
                 new = remade(node, fresh)
-                if trail is not None:
-                    trail.record(node, new)
+                if kept is not None:
+                    kept.record(node, new)
         after = done[node] = post(new, node)
-        if trail is not None and after is not node:
-            trail.record(node, after)
+        if after is not node:
+            expect(after, Expr, "what a node becomes")
+            if kept is not None:
+                kept.record(node, after)
     if trail is not None:
         trail.site = None
     return done[expr]

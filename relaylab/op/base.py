@@ -147,6 +147,8 @@ class Operator(Attrs):
     """False for operators that passes must rewrite away before code is made (TNonComputational)."""
     reshapes: ClassVar[bool] = False
     """The result has the same elements in the same order: no copy is needed (TReshapeOp)."""
+    refuses_values: ClassVar[bool] = False
+    """Types are not all that inference asks of a call: `refusal` looks at constants."""
     reads_bits: ClassVar[bool] = False
     """Its meaning depends on how an element is stored; others see a bfloat16 as the float32 that it is."""
     meta_attrs: ClassVar[bool] = False
@@ -183,6 +185,8 @@ class Operator(Attrs):
         for base in reversed(cls.__bases__):
             inherited |= getattr(base, "described", {})
         cls.described = inherited | own
+        if "refusal" in cls.__dict__ and Attrs not in cls.__bases__:
+            cls.refuses_values = True
         super().declare({n: hint for n, hint in hints.items() if n not in own})
 
     def __init__(self, **values: object):
@@ -251,7 +255,7 @@ class Operator(Attrs):
     @classmethod
     def call(cls, *args: object, **attrs: object) -> Call:
         """A call of the operator: positional expressions (lists become tuples), attributes by name."""
-        record = cls(**attrs)
+        record = cls(**attrs) if cls.fields or attrs else None
         return Call(cls.op, tuple(map(as_expr, args)), record if cls.fields else None)
 
 

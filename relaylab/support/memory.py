@@ -85,7 +85,8 @@ class TensorData(np.ndarray):
 
     def numpy(self) -> np.ndarray:
         """The plain array; ChangedFile if it lies in a file that was written over."""
-        check_files(files_under([self]))
+        if _files:
+            check_files(files_under([self]))
         return self.view(np.ndarray)
 
     asnumpy = numpy
@@ -106,6 +107,8 @@ def made_read_only(array: np.ndarray) -> TensorData:
 
 def read_only(data: object) -> TensorData:
     """The array, or a copy of it if somebody can write to its memory."""
+    if type(data) is TensorData and not _files and not may_change(data):
+        return data
     if may_change(array := as_array(data)):
         array = array.copy()
         array.setflags(write=False)

@@ -11,6 +11,7 @@ from test_infer import F3, F4, W, X, add, negative
 
 import relaylab.op  # noqa: F401
 from relaylab.analysis import infer_expr, infer_module
+from relaylab.analysis.infer import module as inference
 from relaylab.ir import (
     OPERATORS,
     Call,
@@ -237,3 +238,24 @@ def test_a_function_of_another_type_changes_those_that_name_it() -> None:
         for infer in (lambda: infer_expr(Call(second, [v]), mod), lambda: infer_module(mod)):
             with pytest.raises(DiagnosticError, match="expected Tensor"):
                 infer()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_graphs_have_the_types_that_the_rules_for_all_programs_find(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    mod = random_program(seed, features={"graph", "tuple"}, typed=False)
+    quick = infer_module(mod)
+    monkeypatch.setattr(inference, "typed_graph", lambda func, typer: None)
+    slow = infer_module(mod)
+    for gv, func in slow.functions.items():
+        for a, b in zip(post_order(quick[gv]), post_order(func), strict=True):
+            assert type(a) is type(b) and a.inferred == b.inferred and a.span is b.span
+            assert not isinstance(a, Call) or a.type_args == b.type_args
+        assert structural_equal(quick[gv], func)
+
+
+def test_the_order_of_a_typed_graph_is_that_of_a_walk() -> None:
+    shared = call_operator("negative", X)
+    func = Function([X], Tuple([add(shared, shared), negative(X)]))
+    typed = infer_module(IRModule.from_expr(func))["main"]
+    again = Function(typed.params, typed.body)
+    assert typed is not func and post_order(typed)[:-1] == post_order(again)[:-1]

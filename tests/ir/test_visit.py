@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from weakref import ref
 
+import numpy as np
 import pytest
 from support.programs import random_program
 
 from relaylab.analysis import infer_expr
-from relaylab.support.errors import RelayError
+from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.ir import (
     Call,
     Clause,
@@ -41,7 +42,7 @@ from relaylab.ir import (
 from relaylab.ir.scope import lca, lifted, scopes
 from relaylab.ir.trail import Trail, recording
 from relaylab.ir.visit import operators_in
-from relaylab.ir.wellformed import scope_faults, well_formed
+from relaylab.ir.scope import scope_faults, well_formed
 from relaylab.op.base import call_operator
 
 pytestmark = pytest.mark.slow
@@ -295,10 +296,18 @@ def test_what_is_made_anew_of_parts_of_the_same_types_keeps_its_type() -> None:
     same = rewrite(func.body, lambda new, old: new, memo={exp.args[0]: y})
     assert same is not func.body and same.inferred is func.body.inferred and same.args[0].inferred is exp.inferred
     assert infer_expr(same) is same
-    for other in (
-        var("y", shape=(2, 2)),
-        call_operator("tanh", x),
-        const([1.0, 2.0]),
-    ):  # another type, none, a constant
+    known = rewrite(func.body, lambda new, old: new, memo={exp.args[0]: const([1.0, 2.0])})
+    assert known.inferred is func.body.inferred and known.args[0].inferred is exp.inferred
+    for other in (var("y", shape=(2, 2)), call_operator("tanh", x)):  # another type, none
         new = rewrite(func.body, lambda new, old: new, memo={exp.args[0]: other})
         assert new.inferred is None and infer_expr(new).checked_type.shape[-1] == 2
+
+
+def test_a_constant_that_an_operator_may_refuse_is_shown_to_inference() -> None:
+    data, v, stride = var("x", shape=(4,)), var("v", shape=(2,)), var("s", shape=(1,), dtype="int64")
+    limits = [const(np.array([n], "int64")) for n in (0, 4)]
+    func = infer_expr(Function([data, v, stride], call_operator("strided_set", data, v, *limits, stride)))
+    new = rewrite(func.body, lambda new, old: new, memo={stride: const(np.array([0], "int64"))})
+    assert new.inferred is None
+    with pytest.raises(DiagnosticError, match="a stride cannot be 0"):
+        infer_expr(new)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from relaylab import relay
 from relaylab.ir import IRModule
-from relaylab.ir.wellformed import well_formed
+from relaylab.ir.scope import well_formed
 from relaylab.text import parse
 from relaylab.transform import PASSES, PassContext, Sequential
 

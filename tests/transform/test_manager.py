@@ -22,6 +22,7 @@ from relaylab.ir import (
     TypeVar,
     const,
 )
+from relaylab.ir.trail import current_trail, kept_trail
 from relaylab.support.errors import RelayAttributeError, RelayTypeError, RelayValueError
 from relaylab.transform import (
     PASSES,
@@ -265,6 +266,22 @@ def test_a_learners_pass_leaves_a_trail(mod):
         new = stage.became(call)
         assert isinstance(new, Call) and new.op is Op.get("nn.relu") and stage.parents(new) == (call,)
         assert new.span == call.span
+
+
+def test_without_a_history_no_trail_is_kept(mod):
+    kept = []
+
+    @function_pass(opt_level=0)
+    def learn(func, mod, ctx):
+        new = ReluForTanh().visit(func)
+        trail = current_trail()
+        kept.append((kept_trail(), trail.became, trail.parents))
+        return new
+
+    learn(mod)
+    assert kept == [(None, {}, {})]
+    stage = run_pipeline(mod, [learn])["learn"]
+    assert kept[1][0] is stage.trail and stage.trail.became and stage.trail.parents
 
 
 def test_an_error_keeps_the_history_up_to_it(mod):

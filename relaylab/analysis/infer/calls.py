@@ -5,7 +5,8 @@ Choices: docs/choices.md, Passes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard, cast
 
 from relaylab.analysis.infer.sizes import result_of_call
 from relaylab.analysis.infer.solver import FAILED, Conflict, Constraint, FailedType
@@ -15,7 +16,7 @@ from relaylab.ir.expr import Call, Constant, Expr, GlobalVar, Var
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, TupleType, Type, type_leaves
 from relaylab.ir.visit import children
-from relaylab.op.base import Operator, RelationError
+from relaylab.op.base import RelationError
 from relaylab.op.tensor.join import OfSeveral
 from relaylab.support.errors import RelayError
 
@@ -89,38 +90,59 @@ class Relation:
 class Solved:
     """What type relations found for arguments whose types are known: it follows from these and the attributes alone.
 
-    Passes build the same calls with the same attribute records again and again. Records are compared by identity.
+    Passes build the same calls with the same attribute records again and again, and layers of a network have equal
+    ones.
     """
 
     LIMIT = 1 << 15
 
     def __init__(self) -> None:
         self._found: dict[tuple[int, tuple[Type, ...]], tuple[Any, Type]] = {}
+        self._equal: dict[tuple[object, ...], Type] = {}
 
-    def get(self, record: object, args: tuple[Type, ...]) -> Type | None:
+    def get(self, record: Attrs, args: tuple[Type, ...]) -> Type | None:
         """The type of the result, if it was found before."""
         known = self._found.get((id(record), args))
-        return known[1] if known is not None and known[0] is record else None
+        if known is not None and known[0] is record:
+            return known[1]
+        try:
+            found = self._equal.get(_by_value(record, args))
+        except TypeError:  # an array among the attributes
+            return None
+        if found is not None:
+            self._keep(record, args, found)
+        return found
 
-    def put(self, record: object, args: tuple[Type, ...], result: Type) -> None:
-        """Keep a result, and with it the record, so that no other gets its address."""
-        if all(map(_is_known, args)) and _is_known(result):
-            if len(self._found) >= self.LIMIT:
-                self._found.clear()
-            self._found[id(record), args] = record, result
+    def put(self, record: Attrs, args: tuple[Type, ...], result: Type) -> None:
+        """Keep a result."""
+        if all(map(is_known, args)) and is_known(result):
+            self._keep(record, args, result)
+            with suppress(TypeError):
+                self._equal[_by_value(record, args)] = result
+
+    def _keep(self, record: Attrs, args: tuple[Type, ...], result: Type) -> None:
+        if len(self._found) >= self.LIMIT:
+            self._found.clear()
+            self._equal.clear()
+        self._found[id(record), args] = record, result  # with the record, so that no other gets its address
+
+
+def _by_value(record: Attrs, args: tuple[Type, ...]) -> tuple[object, ...]:
+    return type(record), tuple(v for _, v in record.items()), args
 
 
 _solved = Solved()
 
 
-def _is_known(t: Type) -> bool:
+def is_known(t: object) -> TypeGuard[Type]:
+    """Whether a type is that of a tensor, or of a tuple of tensors."""
     return type(t) is TensorType or (type(t) is TupleType and {TensorType}.issuperset(map(type, t.fields)))
 
 
 def relate(t: Typer, site: Expr, op: Op, attrs: Attrs | None, args: tuple[Type, ...]) -> Type:
     """The type of `op` applied to arguments of these types."""
     record = op.default if attrs is None else attrs
-    known = _solved.get(record, args) if type(record) is op.definition else None
+    known = _solved.get(cast(Attrs, record), args) if type(record) is op.definition else None
     return known if known is not None else _relate(t, site, op, attrs, args)
 
 
@@ -156,7 +178,7 @@ def finish_call(t: Typer, call: Call) -> Type:
     if isinstance(call.op, Op):
         t.type_args[call] = args
         found = relate(t, call, call.op, call.attrs, args)
-        if call.op.definition.refusal is not Operator.refusal and not isinstance(found, FailedType):
+        if call.op.definition.refuses_values and not isinstance(found, FailedType):
             values = [a.data.numpy() if isinstance(a, Constant) else None for a in call.args]
             why = call.op.facets(call.attrs).refusal([t.solver.resolve(a) for a in args], values)
             return t.fail("operator", f"{call.op.name}: {why}", call) if why else found

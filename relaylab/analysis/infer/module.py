@@ -8,6 +8,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from relaylab.analysis.components import strong_components
+from relaylab.analysis.infer.graphs import typed_graph
 from relaylab.analysis.infer.report import ErrorReport
 from relaylab.analysis.infer.solver import FAILED
 from relaylab.analysis.infer.typed import Rebuilder
@@ -15,10 +16,10 @@ from relaylab.analysis.infer.typer import Typer
 from relaylab.ir.expr import Expr, Function, GlobalVar
 from relaylab.ir.free import global_vars
 from relaylab.ir.module import IRModule
+from relaylab.ir.scope import scope_faults
 from relaylab.ir.trail import derived, unrecorded
 from relaylab.ir.types import Type
 from relaylab.ir.visit import children, walk
-from relaylab.ir.wellformed import scope_faults
 
 # What each typed function was typed against: the functions it refers to and their types.
 _uses: WeakKeyDictionary[Function, dict[str, Type]] = WeakKeyDictionary()
@@ -113,11 +114,21 @@ class _Inference:
         sources = {gv: self.mod.functions[gv] for gv in group}
         calling = [func for func in sources.values() if _names_in(func)]
         typer = Typer(self.mod, _sub_report(self.report), self.types, _unsettled(calling))
+        if not calling and len(group) == 1 and self._graph(group[0], typer):
+            return
         for gv, func in sources.items():
             self.types[gv.name_hint] = typer.signature(func)
         for gv, func in sources.items():
             self.types[gv.name_hint] = typer.run(func)
         self._finish(sources, typer)
+
+    def _graph(self, gv: GlobalVar, typer: Typer) -> bool:
+        """Type a function by one look at each node, if that is all that it takes."""
+        new = _typed_graph(self.mod.functions[gv], typer)
+        if new is None:
+            return False
+        self.functions[gv], self.types[gv.name_hint], _uses[new] = new, new.checked_type, {}
+        return True
 
     def _keep(self, gv: GlobalVar) -> bool:
         """Take over a typed function whose callees have the types that it was typed against."""
@@ -151,6 +162,11 @@ class _Inference:
         for gv in sources:
             names = _names_in(sources[gv])
             _uses[self.functions[gv]] = {n: self.types[n] for n in names if n in self.types}
+
+
+def _typed_graph(func: Function, typer: Typer) -> Function | None:
+    new = typed_graph(func, typer)
+    return None if new is None or (new is not func and scope_faults(new)) else new
 
 
 def _sub_report(report: ErrorReport) -> ErrorReport:
@@ -191,6 +207,9 @@ def infer_expr(expr: Expr, mod: IRModule | None = None) -> Expr:
     globals_ = _named_types(expr, mod)
     report = ErrorReport(mod)
     typer = Typer(mod, report, globals_, _unsettled((expr,)))
+    if isinstance(expr, Function) and not _names_in(expr) and (graph := _typed_graph(expr, typer)) is not None:
+        _uses[graph] = {}
+        return derived(graph, expr) if graph is not expr else graph
     typer.run(expr)
     rebuilder = Rebuilder(typer)
     new = rebuilder.rebuild(expr)

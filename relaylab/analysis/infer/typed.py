@@ -10,7 +10,7 @@ from relaylab.ir.base import placed
 from relaylab.ir.expr import Call, Constant, Expr, Function, GlobalVar, Let, Var, set_type
 from relaylab.ir.node import set_field
 from relaylab.ir.op import Op
-from relaylab.ir.trail import current_trail
+from relaylab.ir.trail import kept_trail
 from relaylab.ir.types import FuncType, IncompleteType, TensorType, Type
 from relaylab.ir.visit import children, remake, walk
 
@@ -29,7 +29,7 @@ class Rebuilder:
 
     def rebuild(self, root: Expr) -> Expr:
         """The typed form of `root`."""
-        trail = current_trail()
+        trail = kept_trail()
         for node in walk((root,), self._below):
             new = self.memo[node] = self._typed(node)
             if trail is not None and new is not node:
@@ -55,19 +55,7 @@ class Rebuilder:
         args = self._type_args(node)
         if node.inferred == found and parts == old and args == getattr(node, "type_args", ()):
             return node
-        return self._new(node, parts, found, args)
-
-    def _new(self, node: Expr, parts: tuple[Expr, ...], found: Type, args: tuple[Type, ...]) -> Expr:
-        new: Expr
-        if isinstance(node, Call):
-            new = Call(parts[0], parts[1:], node.attrs, args, span=node.span)
-        elif isinstance(node, Function):
-            params, ret_type = cast("tuple[Var, ...]", parts[:-1]), cast(FuncType, found).ret_type
-            made = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
-            new = placed(made, node.device)
-        else:
-            new = remake(node, parts)
-        return _with_type(new, found, node)
+        return retyped(node, parts, found, args)
 
     def _resolve(self, node: Expr, t: Type) -> Type:
         if type(t) is TensorType:
@@ -108,6 +96,20 @@ class Rebuilder:
 
     def _report_open(self, node: Expr) -> None:
         self.typer.report.error("unresolved", *_unresolved(node, self.typer.solver.resolve(self.typer.types[node])))
+
+
+def retyped(node: Expr, parts: tuple[Expr, ...], found: Type, args: tuple[Type, ...]) -> Expr:
+    """The typed form of a node, of the typed forms of its parts; `args` are the type arguments of a call."""
+    new: Expr
+    if isinstance(node, Call):
+        new = Call.of_parts(parts[0], parts[1:], node.attrs, args, node.span)
+    elif isinstance(node, Function):
+        params, ret_type = cast("tuple[Var, ...]", parts[:-1]), cast(FuncType, found).ret_type
+        made = Function(params, parts[-1], ret_type, node.type_params, node.attrs, span=node.span)
+        new = placed(made, node.device)
+    else:
+        new = remake(node, parts)
+    return _with_type(new, found, node)
 
 
 def _unresolved(node: Expr, found: Type) -> tuple[str, Expr, str]:

@@ -61,7 +61,7 @@ class _Asked:
         """What is asked of the sizes of a call."""
         types, record = tuple(a.checked_type for a in call.args), cast(Operator, facets(call))
         names = sizes_in([d for t in (*types, call.checked_type) for d in dims_of(t)])
-        looks = type(record).refusal is not Operator.refusal
+        looks = record.refuses_values
         values = tuple(a.data.numpy() if looks and isinstance(a, Constant) else None for a in call.args)
         return _Asked(record, types, call.checked_type, tuple(names), values, is_exact(call), {})
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from relaylab.ir import Expr, GlobalVar, IRModule, Op, children, walk
-from relaylab.ir.trail import Step, Trail, current_trail, recording
+from relaylab.ir.trail import Step, Trail, kept_trail, recording
 from relaylab.transform.engine.info import PassInfo
 
 if TYPE_CHECKING:
@@ -243,9 +243,8 @@ def collecting(history: History) -> Iterator[History]:
 @contextmanager
 def staged(made: Pass, mod: IRModule) -> Iterator[Stage]:
     """Keep the trail, the time and the nested runs of one pass run; the block sets `stage.after`."""
-    stage = Stage(made, mod, trail=Trail(made.info.name))
-    outer = current_trail()
-    keep = _collecting.get() is not None
+    outer, keep = kept_trail(), _collecting.get() is not None
+    stage = Stage(made, mod, trail=Trail(made.info.name, keep or outer is not None))
     note(stage)
     # runs inside belong to this stage; without a history nobody would read them
     token = _collecting.set(stage.nested if keep else None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from relaylab.ir import Expr, Function, Let, Match, children, walk
+from relaylab.ir.node import expect
 from relaylab.ir.trail import current_trail, derived, made_from
 from relaylab.ir.visit import remade
 
@@ -81,7 +82,7 @@ def _replaced(node: Expr, memo: dict[Expr, Expr], gone: set[Expr], post: Callabl
     parts = tuple([memo.get(c, c) for c in old])
     new = node if parts == old else derived(remade(node, parts), node)
     after = post(new, node)
-    return after if after is new else derived(after, node, new)
+    return after if after is new else derived(expect(after, Expr, "what a node becomes"), node, new)
 
 
 def _decide(let: Let, memo: dict[Expr, Expr], gone: set[Expr], bind: Callable[[Let, Expr, bool], Expr | None]) -> None:

@@ -99,14 +99,18 @@ def computed_later(call: Call, record: Operator, out: Type | None) -> Constant |
     """In a build, the constant that a large product or sum of constants is, whose elements wait until it is packed:
     then threads compute them, and no other memory is filled. None of what is small, has no memory of its own, or fails.
     """
-    known, args = _noted.get(), [a for a in call.args if isinstance(a, Constant)]
+    known = _noted.get()
+    if known is None or type(out) is not TensorType or out.is_dynamic or _bytes(out) < LEAST:
+        return None
+    args = [a for a in call.args if isinstance(a, Constant)]
     waits = record.pattern <= OpPattern.BROADCAST or (op_name(call) in MOVES and args and args[0].later is not None)
-    if known is None or not waits or not isinstance(out, TensorType) or out.is_dynamic:
+    if not waits or len(args) < len(call.args):
         return None
-    dtype = np.dtype(out.dtype)
-    if math.prod(out.concrete_shape) * dtype.itemsize < LEAST or len(args) < len(call.args):
-        return None
-    return Constant.computed(out, known.recipe(record, args, out, dtype))
+    return Constant.computed(out, known.recipe(record, args, out, np.dtype(out.dtype)))
+
+
+def _bytes(t: TensorType) -> int:
+    return math.prod(t.concrete_shape) * np.dtype(t.dtype).itemsize
 
 
 def note_recipe(made: object, record: Operator, args: Sequence[object], out: Type | None) -> None:
@@ -116,8 +120,10 @@ def note_recipe(made: object, record: Operator, args: Sequence[object], out: Typ
     known = _noted.get()
     if known is None or not isinstance(made, Constant) or record.pattern > OpPattern.INJECTIVE:
         return
+    if made.data.nbytes < LEAST:
+        return
     constants = [a for a in args if isinstance(a, Constant)]
-    if made.data.nbytes < LEAST or len(constants) < len(args):
+    if len(constants) < len(args):
         return
     recipe = known.recipe(record, constants, out, made.data.dtype)
     if not any(isinstance(a, np.ndarray) and np.may_share_memory(a, made.data) for a in recipe.args):

@@ -14,7 +14,7 @@ from relaylab.ir.expr import Call, Function, FunctionWithFields, GlobalVar, Let,
 from relaylab.ir.free import bound_by
 from relaylab.ir.node import expect
 from relaylab.ir.op import Op
-from relaylab.ir.trail import current_trail
+from relaylab.ir.trail import kept_trail
 from relaylab.ir.types import Type, substitute_type, type_leaves
 from relaylab.ir.visit import children, remake, rewrite, walk
 from relaylab.transform.engine.purity import acts
@@ -40,7 +40,7 @@ def as_function(expr: Expr) -> Function:
 
 def copied(new: E, *olds: Expr) -> E:
     """Note that `new` was made from `olds`, which stay in the program."""
-    trail = current_trail()
+    trail = kept_trail()
     if trail is not None:
         trail.derive(new, olds)
     return new
@@ -48,7 +48,7 @@ def copied(new: E, *olds: Expr) -> E:
 
 def accounted(new: E, old: Expr, stop: Iterable[Expr] = ()) -> E:
     """Note that everything in `new` above `stop` that nobody has accounted for was made from `old`."""
-    trail = current_trail()
+    trail = kept_trail()
     if trail is not None and new is not old:
         known = {old, *stop}
         for node in walk((new,), lambda n: () if n in known else children(n)):

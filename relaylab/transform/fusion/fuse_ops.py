@@ -15,7 +15,7 @@ from relaylab.ir.base import Expr, set_type
 from relaylab.ir.expr import Call, Constant, Function, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, is_call_to
-from relaylab.ir.trail import current_trail, derived
+from relaylab.ir.trail import current_trail, derived, kept_trail
 from relaylab.ir.types import FuncType, Type
 from relaylab.ir.visit import rebuild, walk
 from relaylab.transform.engine.context import PassContext
@@ -71,13 +71,13 @@ class Fuser:
 
     def run(self) -> Function:
         """The function with each group a call of a primitive function."""
-        trail = current_trail()
+        trail, kept = current_trail(), kept_trail()
         for node in walk((self.func,), visible):
             if trail is not None:
                 trail.site = node
             new = self.memo[node] = self._rewritten(node)
-            if trail is not None:
-                trail.record(node, new)
+            if kept is not None:
+                kept.record(node, new)
             self.turn.setdefault(new, len(self.turn))
             if new.inferred is None:  # fusing changes no types: nothing is left for inference to do
                 set_type(new, node.inferred)

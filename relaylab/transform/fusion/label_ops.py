@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relaylab.ir.base import Expr, set_type
-from relaylab.ir.equal import structural_hash
+from relaylab.ir.digest import structural_hash
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.visit import rewrite

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
-from relaylab.ir.equal import StructuralTable, structural_hash
+from relaylab.ir.digest import structural_hash
+from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Call, Function, GlobalVar, Let, Var
 from relaylab.ir.free import bound_by, free_type_vars
 from relaylab.ir.module import IRModule

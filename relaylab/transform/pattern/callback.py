@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from relaylab.ir import Expr, IRModule, structural_equal, walk
 from relaylab.ir import rewrite as rebuild_all
 from relaylab.ir.node import expect
-from relaylab.ir.trail import Step, current_trail
+from relaylab.ir.trail import Step, kept_trail
 from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.pattern.group import PatternGroup, groups
@@ -118,7 +118,7 @@ def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo:
         raise RelayTypeError(
             f"{name}.callback returned {kind_of(after)}, not an expression", code="pattern.wrong-result"
         )
-    trail = current_trail()
+    trail = kept_trail()
     if trail is not None and after is not post:
         match = Match(group.match.pattern, post, now)
         trail.fired(Step(type(callback).__name__, "", post, after, by=callback, match=match))

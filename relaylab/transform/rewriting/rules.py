@@ -25,7 +25,7 @@ from typing import Any
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, Type, children, rewrite, walk
 from relaylab.ir.node import expect
-from relaylab.ir.trail import Step, current_trail
+from relaylab.ir.trail import Step, kept_trail
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayTypeError, kind_of
 from relaylab.support.source import python_place
@@ -228,7 +228,7 @@ class Engine:
 
     def _note(self, step: Step) -> None:
         self.fired[step.rule] += 1
-        trail = current_trail()
+        trail = kept_trail()
         if trail is not None:
             trail.fired(step)
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from relaylab.analysis.infer import infer_type_local
 from relaylab.interp.sizes import with_known_sizes
+from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem
+from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
-from relaylab.ir.types import TensorType, TupleType, Type, is_dynamic
-from relaylab.ir.visit import children, walk
+from relaylab.ir.types import TensorType, TupleType, Type, dtype_name, is_dynamic
+from relaylab.ir.visit import children, kinds_in, rewrite, walk
 from relaylab.op.rounding import evaluated
 from relaylab.support.errors import DiagnosticError
 from relaylab.support.memory import made_read_only
@@ -38,6 +39,8 @@ _FILLED = ("zeros", "ones")
 _SMALL = 1 << 16  # elements of a product of filled tensors that may become a constant
 _LARGE = 1 << 26  # elements of a constant that is made only if the constants it is made of are as large
 _RANK = 32  # the most elements that a tensor which is a shape has
+_SCOPES = (Let, Match, Function)
+_LEAVES = frozenset((Var, Constant, Op))
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -68,7 +71,7 @@ def _literal(value: object, typ: Type | None) -> Expr:
         fields = typ.fields if isinstance(typ, TupleType) else [None] * len(value)
         return Tuple(map(_literal, value, fields))
     array = np.asarray(value)
-    if isinstance(typ, TensorType) and array.dtype != typ.dtype:
+    if isinstance(typ, TensorType) and dtype_name(array.dtype) != typ.dtype:
         array = array.astype(typ.dtype)
     return Constant(made_read_only(array))
 
@@ -82,13 +85,18 @@ class ConstantFolder:
         self.acting: set[Expr] = set()
 
     def __call__(self, expr: Expr) -> Expr:
-        return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
+        with np.errstate(all="ignore"):
+            if isinstance(expr, Function) and kinds_in(expr).isdisjoint(_SCOPES):
+                return rewrite(expr, self.node)
+            return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
 
     def _bind(self, let: Let, value: Expr, recursive: bool) -> Expr | None:
         return value if isinstance(value, Constant) else None
 
     def node(self, new: Expr, old: Expr) -> Expr:
         """What one node, its parts being folded, becomes; `old` is the node with the types."""
+        if type(new) in _LEAVES:
+            return new
         match new:
             case Call(op=Op() as op):
                 return self._call(new, op, old)
@@ -125,7 +133,8 @@ class ConstantFolder:
     def _evaluate(self, call: Call, old: Expr) -> Expr:
         typ = type_of(old) or _local_type(call)
         record = facets(call)
-        if with_known_sizes(record, {}) is not record:  # sizes with names are known when the program runs
+        # sizes with names are known when the program runs
+        if record.fields and with_known_sizes(record, {}) is not record:
             return call
         # a program must not grow by its constants: a call of `full` is a few bytes, its value may be gigabytes
         count = _elements(typ)
@@ -135,10 +144,9 @@ class ConstantFolder:
             return later
         values = list(map(_value, call.args))
         try:
-            with np.errstate(all="ignore"):
-                if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
-                    return call
-                value = evaluated(record, values, typ)
+            if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
+                return call
+            value = evaluated(record, values, typ)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
         made = _literal(value, typ)
