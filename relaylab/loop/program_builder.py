@@ -21,6 +21,7 @@ from relaylab.loop.expr import (
     post_order,
     rebuild,
 )
+from relaylab.loop.joined import joined
 from relaylab.loop.nest import build_nest, plain_nest
 from relaylab.loop.program import SIZES, LoopNest, LoopProgram, extent_of, sizes_in
 from relaylab.loop.region import (
@@ -130,7 +131,7 @@ class ProgramBuilder:
         wide = wide_copy(parts)
         if wide is not None:
             parts = normalise(wide.region)
-        nests = [build_nest(part, simplifier, scratch) for part, simplifier in parts]
+        nests = [build_nest(part, simplifier, scratch) for part, simplifier in joined(parts)]
         found = self.closed(scratch, nests)
         if wide is None:
             return found
