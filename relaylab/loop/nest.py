@@ -63,6 +63,14 @@ def plain_nest(region: StoreRegion, simplifier: Simplifier) -> LoopNest:
     return _Builder(whole, simplifier, [], plain=True).nest()
 
 
+def loops_within(
+    region: StoreRegion, simplifier: Simplifier, scratch: list[Tensor], around: frozenset[Axis]
+) -> Statement:
+    """The loops that do the stores of a normalised region inside of other loops, which are `around`."""
+    axes = loop_order(region, simplifier) or (Axis("once", 1),)
+    return _Builder(StoreRegion(axes, region.stores), simplifier, scratch, around=around).nest().loop
+
+
 def _with_items(region: StoreRegion, simplifier: Simplifier) -> StoreRegion:
     """The region with its axes in loop order and an axis of work items first."""
     region, order, around = _with_rows(region, list(loop_order(region, simplifier)), simplifier)
@@ -204,6 +212,7 @@ class _Builder:
     scratch: list[Tensor]
     squared: bool = False
     plain: bool = False
+    around: frozenset[Axis] = frozenset()  # of loops that the nest stands in
     depends: Dependence = field(default_factory=Dependence)
     names: count[int] = field(default_factory=count)
     lane: Axis | None = None  # the axis that the stores are vectorised along
@@ -241,7 +250,7 @@ class _Builder:
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
         """What the loops of `axes[:depth]` contain."""
-        available, later = frozenset(self.region.axes[:depth]), self.region.axes[depth:]
+        available, later = self.around.union(self.region.axes[:depth]), self.region.axes[depth:]
         lanes = vector is not None and vector in available
         body, roots = self._place(roots, available, later, lanes)
         if not later:
@@ -343,7 +352,8 @@ class _Builder:
         turns, value = Turns(), node.value
         if not kept and not self.plain:
             serial = [a for a in axes if a is not vector and a.size is None]
-            turns, value = guarded_turns(node, serial, frozenset(self.region.axes) - {self.lane}, self.simplifier)
+            around = self.around.union(self.region.axes) - {self.lane}
+            turns, value = guarded_turns(node, serial, around, self.simplifier)
             axes.sort(key=lambda a: (a is vector, a in turns))  # masks of lanes serve all turns within
         starts, begin = self._starts(turns)
         before, roots = self._hoist((self.simplifier(value, begin) if begin else value,), available)

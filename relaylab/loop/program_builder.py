@@ -21,8 +21,9 @@ from relaylab.loop.expr import (
     post_order,
     rebuild,
 )
-from relaylab.loop.joined import joined
 from relaylab.loop.nest import build_nest, plain_nest
+from relaylab.loop.nests.joined import joined
+from relaylab.loop.nests.windows import window_nests
 from relaylab.loop.program import SIZES, LoopNest, LoopProgram, extent_of, sizes_in
 from relaylab.loop.region import (
     Assign,
@@ -127,11 +128,15 @@ class ProgramBuilder:
     def program(self) -> LoopProgram:
         """The loop program of the group."""
         scratch: list[Tensor] = []
-        parts = [part for region in self._regions() for part in normalise(region)]
+        nests, parts = list[LoopNest](), list[tuple[StoreRegion, Simplifier]]()
+        for region in self._regions():
+            windows = window_nests(region, scratch)
+            nests += windows
+            parts += [] if windows else normalise(region)
         wide = wide_copy(parts)
         if wide is not None:
             parts = normalise(wide.region)
-        nests = [build_nest(part, simplifier, scratch) for part, simplifier in joined(parts)]
+        nests += [build_nest(part, simplifier, scratch) for part, simplifier in joined(parts)]
         found = self.closed(scratch, nests)
         if wide is None:
             return found

@@ -229,14 +229,15 @@ def split_axes(region: StoreRegion) -> list[StoreRegion]:
     return []
 
 
-def cut_axes(region: StoreRegion, simplifier: Simplifier) -> list[StoreRegion]:
+def cut_axes(region: StoreRegion, simplifier: Simplifier, ends: Axis | None = None) -> list[StoreRegion]:
     """The region cut along one of its axes where conditions on that axis alone change; [] if none does.
 
-    Along lanes also where they hold from then on, whatever reductions run over: masks cost more there than a loop.
+    Along lanes, or the axis `ends`, also where they hold from then on, whatever other loops run over: masks cost more
+    there than a loop.
     """
     cuts: dict[Axis, set[int]] = {}
     strides = simplifier.linear(region.stores[0].address).terms
-    lanes = next((a for a in region.axes if strides.get(a) == 1 and a.extent >= LONG), None)
+    lanes = next((a for a in region.axes if strides.get(a) == 1 and a.extent >= LONG), None) if ends is None else ends
     for node in post_order(*region.roots):
         if isinstance(node, Apply) and node.op in _COMPARISONS and node.args[0].dtype == INDEX:
             difference = simplifier.linear(node.args[0]) - simplifier.linear(node.args[1])

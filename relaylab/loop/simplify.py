@@ -60,9 +60,8 @@ class Simplifier:
     def __init__(self, ranges: dict[Axis, Rect] | None = None):
         self.ranges: dict[ScalarExpr, Rect] = dict((ranges or {}).items())
         self._interned: dict[Key, ScalarExpr] = {}
-        self._linear: dict[ScalarExpr, Linear] = {}
-        self._atoms, self._numbers = dict[ScalarExpr, Linear](), dict[int, ScalarExpr]()
-        self._bounds: dict[ScalarExpr, Rect] = {}
+        self._linear, self._atoms = dict[ScalarExpr, Linear](), dict[ScalarExpr, Linear]()
+        self._bounds, self._numbers = dict[ScalarExpr, Rect](), dict[int, ScalarExpr]()
         self._done: dict[ScalarExpr, ScalarExpr] = {}
 
     def __call__(self, root: ScalarExpr, replace: Mapping[ScalarExpr, ScalarExpr] | None = None) -> ScalarExpr:
@@ -166,6 +165,8 @@ class Simplifier:
                 return new[1]
             case Reduce(kind, axes) if any(a.extent == 0 for a in axes):
                 return self.intern(Reduce(kind, axes, new[0], node.part))
+            case Reduce("max" | "min", axes) if isinstance(new[0], Const) and all(a.size is None for a in axes):
+                return new[0]
             case _:
                 pass
         return self.intern(rebuild(node, new))

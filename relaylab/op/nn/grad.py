@@ -33,7 +33,6 @@ class PoolGrad(Pool):
     out_grad: Input = arg("the gradient of the pool's result; typed by data if untyped", "that of the pool's result")
     data: Input = arg("what was pooled, laid out as `layout`", "(N, C, *extents)")
     yields = "the shape of data, and its dtype"
-    separable = ()
 
     def relation(self, s: TypeSolver, out_grad: Type, data: Type) -> Type | None:
         x = rules.tensor(s, data)

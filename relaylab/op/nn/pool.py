@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from relaylab.ir.expr import Expr
 from relaylab.ir.types import IntImm, TensorType
-from relaylab.loop.scalar import DTYPES, is_float, lowest
+from relaylab.loop.scalar import is_float, lowest
 from relaylab.op import rules
-from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, call_operator, op, sample
+from relaylab.op.base import Input, Ints, OutElementwiseFusable, Sample, arg, attr, op, sample
 from relaylab.op.helpers import Element, ElementBuilder, Index, OutSpec, Readable, TypeSolver
 from relaylab.op.layout import parse_layout
 from relaylab.op.tensor.moments import divided, quotient
 from relaylab.op.window import Pads, each, pads, reach, spread, spread_padding, window_extent
 from relaylab.support.dtypes import finfo
-
-SEPARATE = 2.0  # how many fewer elements are compared where axes are pooled one after another
 
 
 def positions(layout: str, spatial: str) -> list[int]:
@@ -160,46 +157,10 @@ def border(dtype: str) -> float | int:
     return float(finfo(dtype).min) if is_float(dtype) else lowest(dtype)
 
 
-class Separable(Pool):
-    """Windows that may be taken one axis after the other."""
-
-    separable: ClassVar[Container[str]] = ()
-    """The data types of which that is as good."""
-
-    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        """Large windows one axis after the other: of n x n elements that many are combined twice n times."""
-        x, data = inputs[0], types[0]
-        at = positions(self.layout, self.spatial)
-        if data.is_dynamic or data.dtype not in self.separable:
-            return None
-        shape = list(data.concrete_shape)
-        whole, parts = math.prod(size for size, _, _ in self.windows), 0.0
-        out = dict(zip(at, self.sizes([shape[k] for k in at])))
-        for k, (size, _, _) in zip(at, self.windows):
-            shape[k] = out[k]
-            parts += size * math.prod(shape) if size > 1 else 0
-        many = sum(size > 1 for size, _, _ in self.windows)
-        if many < 2 or parts * SEPARATE > whole * math.prod(shape):
-            return None
-        for axis, (size, stride, step) in enumerate(self.windows):
-            own = lambda value, others, axis=axis: tuple(value if k == axis else others for k in range(len(at)))
-            before, after = self.pads[axis]
-            alone = {
-                **dict(self.items()),
-                "pool_size": own(size, 1),
-                "strides": own(stride, 1),
-                "dilation": own(step, 1),
-                "padding": (*own(before, 0), *own(after, 0)),
-            }
-            x = call_operator(self.op_name, x, **alone)
-        return x
-
-
-class MaxPool(Separable):
+class MaxPool(Pool):
     """The largest element of each window; padding reads as the lowest finite number."""
 
     source = "ONNX MaxPool"
-    separable = DTYPES
 
     def reference(self, data: np.ndarray) -> np.ndarray:
         out: Any = None
@@ -220,14 +181,13 @@ class MaxPool(Separable):
         return b.max(most, b.select(whole, none, b.const(border(out.dtype), out.dtype)))
 
 
-class AvgPool(Separable):
+class AvgPool(Pool):
     """The mean of each window: of the elements inside the data, or of all inside data and padding, which reads as 0
     (`count_include_pad`). What `ceil_mode` adds behind the padding never counts.
     """
 
     count_include_pad: bool = attr(False, "whether the padding counts, as zeros")
     source = "ONNX AveragePool"
-    separable = ("float32", "float64")
 
     def result_type(self, s: TypeSolver, data: TensorType) -> TensorType:
         return rules.numbers(s, super().result_type(s, data))

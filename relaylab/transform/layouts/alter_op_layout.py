@@ -15,6 +15,7 @@ from relaylab.ir.types import IntImm, TensorType
 from relaylab.ir.visit import post_order, users, walk
 from relaylab.op.base import OpPattern
 from relaylab.op.layout import convertible, parse_layout
+from relaylab.op.window import pads
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -26,7 +27,7 @@ from relaylab.transform.layouts.registered import asked
 
 POOLS = ("nn.max_pool2d", "nn.avg_pool2d")
 LANES = 16  # channels that are worth a transform
-LONG = 48  # a row of windows side by side whose ends, which reach over an edge, cost less than transforms
+LONG = 6  # windows of a row side by side for each column of padding: fewer cost more than transforms
 ASKED = "FTVMAlterOpLayout"
 CPU_LAYOUTS = {
     "nn.conv2d": ["NHWC", "default"],
@@ -83,7 +84,8 @@ def _side_by_side(site: Site) -> bool:
         return not any(site.attrs.padding)
     channels, row = (result.shape[layout.position(axis)] for axis in "CW")
     few = isinstance(channels, IntImm) and channels.value < LANES
-    return few or isinstance(row, IntImm) and row.value >= LONG
+    (*_, ends), (*_, step) = pads(site.attrs.padding, 2), site.attrs.strides
+    return few or isinstance(row, IntImm) and row.value - step > LONG * sum(ends)
 
 
 @pass_(level=3, requires=("InferType",))

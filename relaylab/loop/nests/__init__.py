@@ -1,0 +1,1 @@
+"""Regions that become loops in ways of their own."""
