@@ -97,11 +97,33 @@ EXPRESSIONS = [
      "fn (%x: " + "(" * 200 + "int32" + ",)" * 200 + ") { 1 }"),
     ("parse.too-deep", "1:116", "attribute values may nest", "sum(1f, axis=" + "[" * 200 + "]" * 200 + ")"),
     ("parse.too-deep", "1:114", "patterns may nest", "match (1) { " + "(" * 200 + "_" + ",)" * 200 + " => { 1 } }"),
+    ("parse.unknown-operator", "1:1", "write `nn.relu` for `nn.ReLU`", "nn.ReLU(1f)"),
+    ("parse.unknown-operator", "1:1", "write `nn.conv2d` for `Conv2d`", "Conv2d(1f, 2f)"),
+    ("parse.unknown-operator", "1:1", "write `nn.batch_norm` for `nn.BatchNorm2d`", "nn.BatchNorm2d(1f)"),
+    ("parse.unknown-operator", "1:1", "write `nn.relu` for `torch.relu`", "torch.relu(1f)"),
+    ("parse.unknown-operator", "1:1", "write `logical_not` for `not`", "not(1f)"),
+    ("parse.unknown-operator", "1:17", "write `%x`: variables begin", "fn (%x: int32) {x}"),
+    ("parse.unexpected-token", "1:20", "write nn.matmul(a, b)", "fn (%x: int32) {%x @ %x}"),
+    ("parse.unexpected-token", "1:20", "write mod(a, b)", "fn (%x: int32) {%x % 2}"),
+    ("parse.unexpected-token", "1:4", "write power(a, b)", "2 ** 3"),
+    ("parse.unexpected-token", "1:6", "write logical_and(a, b)", "True and False"),
+    ("parse.unexpected-token", "1:3", "where(a, b, c)", "1 ? 2"),
+    ("parse.unexpected-token", "1:1", "write logical_not(a)", "!True"),
+    ("parse.unexpected-token", "1:3", "let %x = …;", "1 = 2"),
+    ("parse.unexpected-token", "1:19", "take(a, 0, axis=0)", "fn (%x: int32) {%x[0]}"),
+    ("parse.bad-projection", "1:17", "shape_of(%x)", "fn (%x: int32) {%x.shape}"),
+    ("parse.unexpected-token", "1:4", "def @name(…)", "fn @f() {1}"),
+    ("parse.unexpected-character", "1:6", "write `logical_and(a, b)`", "True && True"),
+    ("parse.unexpected-character", "1:3", "write `<=`", "1 ≤ 2"),
+    ("parse.unexpected-character", "1:2", "write a space", "1\u00a0"),
+    ("parse.unexpected-character", "1:1", "names have the letters A to Z", "änge"),
     ("parse.version", "1:13", "this reads version 0.0.5", '#[version = "0.0.4"] 1'),
     ("parse.missing-version", "1:3", "the first line must state the version", "#[metadat] 1"),
 ]  # fmt: skip
 
 MODULES = [
+    ("parse.unexpected-token", "2:1", "a function begins with `def`", V + "deff @main() { 1 }"),
+    ("parse.unexpected-token", "2:1", "did you mean `type`?", V + "tpye A { B, }"),
     ("parse.unexpected-end", "1:1", "there is no program in the text", ""),
     ("parse.unexpected-token", "2:1", "a module consists of `def` and `type`", V + "func () { 1 }"),
     ("parse.unexpected-token", "2:5", "expected the name of the function, like @main", V + "def main() { 1 }"),
@@ -153,6 +175,29 @@ def test_wrong_expressions(code: str, place: str, says: str, text: str) -> None:
 @pytest.mark.parametrize(("code", "place", "says", "text"), MODULES)
 def test_wrong_modules(code: str, place: str, says: str, text: str) -> None:
     _check(_errors(read_module, text)[0], code, place, says)
+
+
+LOOK_ALIKES = [
+    ("log（1f）", ["1:4", "1:7"], "`（` (U+FF08) only looks like `(`"),
+    ("add(1f，2f)", ["1:7"], "write `,`"),
+    ("fn (%x: int32) {%х}", ["1:17"], "write `%x`"),
+    ("fn (%data: int32) {%dаta}", ["1:20"], "`%dаta` has the character U+0430, which only looks like `a`"),
+    ("1 − 2", ["1:3"], "write `-`"),
+    ("1 × ２", ["1:3", "1:5"], "write `*`"),
+    ("fn (%x: int32) {％x}", ["1:17"], "write `%x`"),
+    ("cast(1f, dtype=“int32”)", ["1:16"], 'write `"`'),
+    ("1 ／／ comment", ["1:3"], "write `/`"),
+    ("1 ★；", ["1:3", "1:4"], "`★` is not part of"),
+]
+
+
+@pytest.mark.parametrize(("text", "places", "says"), LOOK_ALIKES)
+def test_characters_that_look_like_relay_s_are_read_so_and_are_the_only_errors(text, places, says) -> None:
+    errors = _errors(parse_expr, text)
+    assert says in str(errors[0])
+    found = [_place(error) for error in errors if error.code == "parse.unexpected-character"]
+    assert found == places
+    assert len(found) == len(errors) or "；" in text
 
 
 def test_the_place_is_quoted_with_carets() -> None:

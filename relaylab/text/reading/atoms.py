@@ -69,7 +69,7 @@ def projected(p: State, expr: Expr, fields: str, token: int, first: int) -> Expr
     """`expr.0.1` for the `0.1` in a token, where the expression begins at `first`."""
     for part in fields.split("."):
         if not part.isdigit():
-            help = "fields are counted from 0: %x.0"
+            help = "shape_of(%x) gives the shape" if part == "shape" else "fields are counted from 0: %x.0"
             raise p.stop("parse.bad-projection", f"`{fields}` is not the number of a field", token, help)
         try:
             expr = TupleGetItem(expr, whole(part), span=p.since(first))
@@ -137,6 +137,10 @@ def _name(p: State) -> Expr:
 
 def _unknown_name(p: State, name: str, first: int) -> Expr:
     near = p.near(name, [*OPERATORS, *p.names.constructors])
+    if p.names.variable(f"%{name}") is not None:
+        near = f"write `%{name}`: variables begin with `%`"
+    elif name in p.names.globals:
+        near = f"write `@{name}`: functions begin with `@`"
     help = in_words(name) or near or "variables begin with `%`, functions with `@`"
     p.report("parse.unknown-operator", f"there is no operator or constructor named `{name}`", p.since(first), help)
     return PLACEHOLDER

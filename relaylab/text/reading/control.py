@@ -34,7 +34,8 @@ def function(p: State, first: int) -> Task[Function]:
 
 def _params(p: State) -> tuple[list[Var], Written]:
     """`(%x: T, %y, key=value)`; the parameters are in scope afterwards."""
-    opened = p.expect("(", "`(` and the parameters")
+    help = "a function with a name is written def @name(…) { … }" if p.at("global") else ""
+    opened = p.expect("(", "`(` and the parameters", help=help)
     params: list[Var] = []
     written: Written = {}
     more = not p.accept(")")

@@ -12,6 +12,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.types import GlobalTypeVar, TypeData
 from relaylab.support.errors import RelayError
 from relaylab.support.source import Span
+from relaylab.support.table import did_you_mean
 from relaylab.support.trampoline import run
 from relaylab.text.reading.attributes import Written, attribute, global_name, values_of
 from relaylab.text.reading.control import function
@@ -113,7 +114,10 @@ def _definitions(p: State) -> list[int]:
             p.kinds[i] = "type"
     starts = [i for i in range(p.i, len(p.kinds)) if p.kinds[i] in DEFINES]
     if starts[0] != p.i and p.kinds[p.i] not in _BARE:
-        help = "a module consists of `def` and `type`"
+        meant = did_you_mean(p.texts[p.i], ("def", "type"))
+        if p.kinds[p.i : p.i + 2] == ["name", "global"]:
+            meant = "a function begins with `def`"
+        help = meant or "a module consists of `def` and `type`"
         if p.at("global") and p.kinds[p.i + 1] == "=" or p.at("@"):
             help = "this is TIR, the level below Relay: print the program before it is lowered"
         p.report("parse.unexpected-token", f"expected a definition, found {p.found()}", p.span(p.i), help)

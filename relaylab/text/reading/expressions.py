@@ -160,6 +160,19 @@ def variable(p: State, token: int) -> Var:
 
 # ---- operators
 
+_FOREIGN = {
+    "@": "Relay has no `@`: write nn.matmul(a, b), or nn.dense(a, w) for weights that are transposed",
+    "%": "Relay has no `%` between expressions: write mod(a, b) or floor_mod(a, b)",
+    "?": "write if (a) { b } else { c }, or where(a, b, c) for every element",
+    "!": "write logical_not(a)",
+    "=": "a name gets its value by let %x = …; or %0 = …;",
+    "and": "write logical_and(a, b)",
+    "or": "write logical_or(a, b)",
+    "not": "write logical_not(a)",
+    "if": "write if (a) { b } else { c }",
+}
+"""What stands behind an expression in other languages, and how Relay says it."""
+
 
 def binary(p: State) -> Task[Expr]:
     """Operands with infix operators between them, by precedence."""
@@ -167,7 +180,10 @@ def binary(p: State) -> Task[Expr]:
     operand = simple(p)
     if operand is None:
         operand = yield postfix(p)
-    if p.kinds[p.i] not in PRECEDENCE:
+    kind = p.kinds[p.i]
+    if kind not in PRECEDENCE:
+        if p.texts[p.i] in _FOREIGN and kind != "string" and not p.at_new_line():
+            raise p.unexpected("`;` or the end of the expression", help=_FOREIGN[p.texts[p.i]])
         return operand
     return (yield _operations(p, operand, first))
 
@@ -213,7 +229,9 @@ def postfix(p: State) -> Task[Expr]:
     if expr is None:
         nested = p.nested.get(p.kinds[first])
         if nested is None:
-            raise p.unexpected("an expression")
+            power = p.kinds[first] == "*" == p.kinds[first - 1]
+            help = "write power(a, b)" if power else _FOREIGN.get(p.texts[first], "")
+            raise p.unexpected("an expression", help=help)
         expr = yield nested(p)
     while True:
         kind = p.kinds[p.i]
@@ -232,8 +250,13 @@ def _projection(p: State, expr: Expr, first: int) -> Expr:
     return projected(p, expr, p.texts[token], token, first)
 
 
+_INDEX = "write take(a, 0, axis=0) for an element, strided_slice for a part, a.0 for a field of a tuple"
+
+
 def _call(p: State, callee: Expr, first: int) -> Task[Expr]:
     """`(a, b, key=value)` after what is called, and before it `[A, B]`, which a constructor of nothing may end with."""
+    if p.at("[") and p.kinds[p.i + 1] in ("number", "-", ":"):
+        raise p.unexpected("`;` or the end of the expression", help=_INDEX)
     given = types(p, "]", p.i - 1) if p.accept("[") else ()
     opened = p.i
     args: list[Expr] = []

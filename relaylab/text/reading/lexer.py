@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from relaylab.ir.names import IDENT, KEYWORDS
+from relaylab.text.reading.look_alikes import is_look_alike, plain, remedy, why
 
 _PART = rf"(?:\.|::)(?:[0-9][A-Za-z0-9_]*+|{IDENT})"
 LOCAL = rf"{IDENT}(?>(?:{_PART})*)"
@@ -62,7 +63,14 @@ class Tokens:
 
 def tokenize(text: str, complain: Complain) -> Tokens:
     """The tokens of `text`; what is none is reported and left out."""
-    tokens, position, match = Tokens(), 0, _match
+    tokens = Tokens()
+    _read(text, 0, tokens, complain)
+    return tokens
+
+
+def _read(text: str, position: int, tokens: Tokens, complain: Complain) -> None:
+    """Add the tokens from `position` to the end."""
+    match = _match
     kinds, texts, starts = tokens.kinds.append, tokens.texts.append, tokens.starts.append
     while True:
         found = match(text, position)
@@ -76,13 +84,31 @@ def tokenize(text: str, complain: Complain) -> Tokens:
                 tokens.kinds[-1] = "name"  # `type=…`: before `=` a keyword is the name of an attribute
         elif group in _RARE:
             if group == "end":
-                tokens.add("end", "", start)
-                return tokens
+                return tokens.add("end", "", start)
+            if group == "unknown" and is_look_alike(word):
+                return _read_plain(text, start, tokens, complain)
             position = _rare(group, text, start, tokens, complain)
             continue
         kinds(group)
         texts(word)
         starts(start)
+
+
+def _read_plain(text: str, start: int, tokens: Tokens, complain: Complain) -> None:
+    """Read on as if the text had the characters that those of its tokens look like; report those that do not."""
+    begin, first = start, len(tokens.kinds)
+    if tokens.starts and tokens.starts[-1] + len(tokens.texts[-1]) == start:  # `%d` of a `%data` with a foreign `a`
+        begin, first = tokens.starts.pop(), first - 1
+        del tokens.kinds[first:], tokens.texts[first:]
+    _read(plain(text), begin, tokens, complain)
+    wrong = [(start, 1)]
+    for word, at in zip(tokens.texts[first:], tokens.starts[first:]):
+        length = 1 if word[:1] in ("'", '"') else len(word)  # within a string anything may stand
+        if text[at : at + length] != word[:length]:
+            wrong.append((at, length))
+    for at, length in wrong[len(wrong) > 1 :]:
+        found = text[at : at + length]
+        complain("parse.unexpected-character", why(found), at, at + length, f"write `{plain(found)}`")
 
 
 _RARE = frozenset(("comment", "hash", "metadata", "quote", "unknown", "end"))
@@ -113,12 +139,12 @@ def _rare(group: str, text: str, start: int, tokens: Tokens, complain: Complain)
         end += 1
     found = text[start:end]
     name = f"`{found}`" if found.isprintable() and found.strip() else f"the character U+{ord(char):04X}"
-    complain("parse.unexpected-character", f"{name} is not part of Relay's text format", start, end, "remove it")
+    complain("parse.unexpected-character", f"{name} is not part of Relay's text format", start, end, remedy(found))
     return end
 
 
 def _is_unknown(char: str) -> bool:
-    return char not in ' \t\n\r"' and _match(char, 0).lastgroup == "unknown"
+    return char not in ' \t\n\r"' and not is_look_alike(char) and _match(char, 0).lastgroup == "unknown"
 
 
 def _nested_comment(text: str, start: int, complain: Complain) -> int:

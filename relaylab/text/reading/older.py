@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from relaylab.ir.expr import Constant, Expr
@@ -17,7 +19,9 @@ _MEANT = {
     "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative", "pow": "power", "eq": "equal",
     "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "relu": "nn.relu",
     "matmul": "nn.matmul", "gemm": "nn.dense", "linear": "nn.dense", "flatten": "nn.batch_flatten",
-    "image.resize": "image.resize2d",
+    "embedding": "take", "permute": "transpose", "view": "reshape", "cat": "concatenate", "concat": "concatenate",
+    "identity": "copy", "clamp": "clip", "relu6": "clip", "reduce_mean": "mean", "reduce_sum": "sum",
+    "unsqueeze": "expand_dims", "not": "logical_not", "image.resize": "image.resize2d",
 }  # fmt: skip
 
 
@@ -30,8 +34,21 @@ def in_words(name: str) -> str:
     """The edit that makes an operator of a word that documentation uses; empty if there is none."""
     if name == "return":
         return "write the value alone: the last expression of a body is its result"
-    meant = _MEANT.get(name) or (f"nn.{name}" if f"nn.{name}" in OPERATORS else "")
-    return f"write `{meant}` for `{name}`" if meant else ""
+    meant = next((found for spelled in (name, *_spelled(name)) if (found := _operator(spelled))), "")
+    return f"write `{meant}` for `{name}`" if meant not in ("", name) else ""
+
+
+def _operator(name: str) -> str:
+    known = _MEANT.get(name, name)
+    return next((candidate for candidate in (known, f"nn.{known}") if candidate in OPERATORS), "")
+
+
+def _spelled(name: str) -> tuple[str, ...]:
+    """`nn.ReLU` and `Conv2d` of PyTorch and ONNX as Relay might write them."""
+    last = name.rpartition(".")[2]
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).lower()
+    cut = re.sub(r"_?[123]d$", "", snake)
+    return name.lower(), last.lower(), snake, cut
 
 
 _ATTRIBUTES = {
