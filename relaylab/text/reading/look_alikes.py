@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-_PLAIN = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full width
-_PLAIN |= dict(zip("、。【】〈〉《》“”„−–—×", ',.[]<><>"""---*'))
-_PLAIN |= dict(zip("АВЕКМНОРСТХаеорсухіјѕ", "ABEKMHOPCTXaeopcyxijs"))  # Cyrillic
-_PLAIN |= dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo"))  # Greek
+_PLAIN = {
+    **{chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},  # full width
+    **dict(zip("、。【】〈〉《》“”„−–—×", ',.[]<><>"""---*')),
+    **dict(zip("АВЕКМНОРСТХаеорсухіјѕ", "ABEKMHOPCTXaeopcyxijs")),  # Cyrillic
+    **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABEZHIKMNOPTYXo")),  # Greek
+}
 _TABLE = str.maketrans(_PLAIN)
 _SAYS = {
     "&&": "logical_and(a, b)", "&": "bitwise_and(a, b)", "||": "logical_or(a, b)", "|": "bitwise_or(a, b)",
