@@ -10,6 +10,7 @@ from support.gen_text import module, mutated
 
 import relaylab.op  # noqa: F401  (registers the operators)
 from relaylab.support.errors import DiagnosticError
+from relaylab.support.table import did_you_mean
 from relaylab.text import parse_expr, read_module
 
 pytestmark = pytest.mark.slow
@@ -117,11 +118,27 @@ EXPRESSIONS = [
     ("parse.unexpected-character", "1:3", "write `<=`", "1 ≤ 2"),
     ("parse.unexpected-character", "1:2", "write a space", "1\u00a0"),
     ("parse.unexpected-character", "1:1", "names have the letters A to Z", "änge"),
+    ("parse.duplicate-variable", "1:16", "two variables named %x", "fn (%x: int32, %x: int32) { %x }"),
+    ("parse.duplicate-variable", "1:22", "two variables named %a", "match ((1, 2)) {(%a, %a) => { 1 }}"),
+    ("parse.duplicate-variable", "1:8", "two type parameters named A", "fn [A, A](%x: A) { %x }"),
+    ("parse.unexpected-token", "1:15", "written -> float32", "fn (%x: int32): int32 { %x }"),
+    ("parse.unknown-type", "1:9", "a tensor type is", "fn (%x: Tensor((1,), float32)) { %x }"),
+    ("parse.unexpected-token", "1:16", "lists are written in [ ]", "sum(1f, axis=(0, 1))"),
+    ("parse.unexpected-token", "1:18", "write True", "sum(1f, keepdims=true)"),
+    ("parse.unexpected-token", "1:14", "write None", "sum(1f, axis=none)"),
+    ("parse.unknown-operator", "1:9", "an attribute is written axis=…", "sum(1f, axis: [0])"),
+    ("parse.unknown-operator", "1:1", "write True", "true"),
+    ("parse.unknown-operator", "1:1", "write nanf", "NaN"),
+    ("parse.unexpected-token", "1:20", "ref_write(r, a)", "fn (%r: int32) {%r := 2}"),
+    ("parse.unexpected-token", "1:1", "no texts as values", '"abc"'),
+    ("parse.unexpected-token", "1:8", "() for nothing", "fn () {}"),
     ("parse.version", "1:13", "this reads version 0.0.5", '#[version = "0.0.4"] 1'),
     ("parse.missing-version", "1:3", "the first line must state the version", "#[metadat] 1"),
 ]  # fmt: skip
 
 MODULES = [
+    ("parse.unexpected-token", "2:8", "a data type lists its constructors", V + "type A = B;"),
+    ("parse.unexpected-token", "2:14", "let %f = fn", V + "def @main() {def @f() {1} }"),
     ("parse.unexpected-token", "2:1", "a function begins with `def`", V + "deff @main() { 1 }"),
     ("parse.unexpected-token", "2:1", "did you mean `type`?", V + "tpye A { B, }"),
     ("parse.unexpected-end", "1:1", "there is no program in the text", ""),
@@ -264,3 +281,8 @@ def test_a_long_text_of_unknown_names_is_read_to_its_end() -> None:
     """Only for the errors that are shown is a likely name looked for."""
     text = "".join(f"let %a{k} = %q{k}; " for k in range(4_000))
     assert len(_errors(parse_expr, f"{text}1")) == 50
+
+
+def test_likely_names_are_found_whatever_their_capitals() -> None:
+    assert did_you_mean("nn.ReLU", ["nn.relu", "nn.prelu"]) == "did you mean `nn.relu`?"
+    assert did_you_mean("foldconstnat", ["FoldConstant", "FuseOps"]) == "did you mean `FoldConstant`?"

@@ -139,6 +139,8 @@ def _unknown_name(p: State, name: str, first: int) -> Expr:
     near = p.near(name, [*OPERATORS, *p.names.constructors])
     if p.names.variable(f"%{name}") is not None:
         near = f"write `%{name}`: variables begin with `%`"
+    elif p.at(":"):
+        near = f"an attribute is written {name}=…"
     elif name in p.names.globals:
         near = f"write `@{name}`: functions begin with `@`"
     help = in_words(name) or near or "variables begin with `%`, functions with `@`"

@@ -65,6 +65,9 @@ def _name(p: State) -> str:
 # ---- values
 
 
+_VALUES = 'values are numbers, True, False, None, "text" and lists of them in [ ]'
+
+
 def value_(p: State, depth: int = 0) -> object:
     """The value of an attribute."""
     token, kind, text = p.i, p.kinds[p.i], p.texts[p.i]
@@ -93,7 +96,7 @@ def value_(p: State, depth: int = 0) -> object:
             return _nested(p, token, depth)
         case _:
             p.i = token
-            help = 'values are numbers, True, False, None, "text" and lists of them in [ ]'
+            help = f"write {text.title()}" if text in ("true", "false", "none", "null") else _VALUES
             raise p.unexpected("the value of an attribute", help=help)
 
 
@@ -104,7 +107,7 @@ def _nested(p: State, opened: int, depth: int) -> object:
     if p.kinds[opened] == "{":
         return _mapping(p, opened, depth)
     value = value_(p, depth + 1)
-    p.expect(")", opened=opened)
+    p.expect(")", opened=opened, help="lists are written in [ ]" if p.at(",") else "")
     return value
 
 

@@ -21,7 +21,10 @@ def function(p: State, first: int) -> Task[Function]:
     types, variables = p.names.types.open(), p.names.variables.open()
     parameters = type_params(p)
     params, written = _params(p)
+    p.check_names(variables, "this function")
     result = None
+    if p.at(":"):
+        raise p.unexpected("`->` or `{`", help="the type of the result is written -> float32")
     if p.accept("->"):
         result = type_(p)
     body = yield block(p)
@@ -99,6 +102,7 @@ def _clause(p: State) -> Task[Clause]:
     if p.at("name") and p.texts[p.i] == "case" and p.kinds[p.i + 1] == "name":
         return _case(p)
     lhs = _pattern(p)
+    p.check_names(mark, "this pattern")
     p.expect("=>", "`=>` and the value of the clause")
     rhs = (yield block(p)) if p.at("{") else (yield sequence(p))
     p.names.variables.close(mark)

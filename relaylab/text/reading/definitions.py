@@ -175,6 +175,10 @@ def _type(p: State, mod: IRModule) -> None:
     if head in mod.type_definitions:
         p.report("parse.duplicate-type", f"the data type `{name}` is defined twice", p.span(token))
     params = type_params(p)
+    if p.at("="):
+        raise p.unexpected(
+            "`{` and constructors", help=f"a data type lists its constructors: type {name} {{ A, B(int32), }}"
+        )
     old = p.texts[first] == "data"
     found = _constructors(p, head, old)
     try:

@@ -165,6 +165,7 @@ _FOREIGN = {
     "%": "Relay has no `%` between expressions: write mod(a, b) or floor_mod(a, b)",
     "?": "write if (a) { b } else { c }, or where(a, b, c) for every element",
     "!": "write logical_not(a)",
+    ":": "a type stands behind a variable that is bound, let %x: T = …;, the new content of a cell in ref_write(r, a)",
     "=": "a name gets its value by let %x = …; or %0 = …;",
     "and": "write logical_and(a, b)",
     "or": "write logical_or(a, b)",
@@ -172,6 +173,12 @@ _FOREIGN = {
     "if": "write if (a) { b } else { c }",
 }
 """What stands behind an expression in other languages, and how Relay says it."""
+_NO_VALUE = {
+    "string": "Relay has no texts as values, only as attributes",
+    "}": "a body ends with its value: an expression behind the last `;`, or () for nothing",
+    "def": "a function within another is a value: let %f = fn (…) { … };",
+}
+"""What is found where a value should begin."""
 
 
 def binary(p: State) -> Task[Expr]:
@@ -230,7 +237,7 @@ def postfix(p: State) -> Task[Expr]:
         nested = p.nested.get(p.kinds[first])
         if nested is None:
             power = p.kinds[first] == "*" == p.kinds[first - 1]
-            help = "write power(a, b)" if power else _FOREIGN.get(p.texts[first], "")
+            help = "write power(a, b)" if power else _NO_VALUE.get(p.kinds[first]) or _FOREIGN.get(p.texts[first], "")
             raise p.unexpected("an expression", help=help)
         expr = yield nested(p)
     while True:

@@ -34,6 +34,11 @@ class NameScope(Generic[T]):
             else:
                 self.known[name] = before
 
+    def bound_twice(self, mark: int) -> list[T]:
+        """What took a name that was bound since `open` gave the mark."""
+        seen: set[str] = set()
+        return [self.known[name] for name, _ in self._undo[mark:] if name in seen or seen.add(name)]
+
     def bind(self, name: str, value: T) -> None:
         self._undo.append((name, self.known.get(name)))
         self.known[name] = value

@@ -25,6 +25,13 @@ _MEANT = {
 }  # fmt: skip
 
 
+_SAID = {
+    "return": "write the value alone: the last expression of a body is its result",
+    "true": "write True", "false": "write False", "nan": "write nanf", "NaN": "write nanf", "inf": "write inff",
+    "None": "Relay has no such value: the empty tuple is ()", "gelu": "write x * 0.5f * (1f + erf(x * 0.70710678f))",
+}  # fmt: skip
+
+
 def renamed(name: str) -> str:
     """The name of an operator that had another one in TVM 0.6 or 0.7."""
     return _RENAMED.get(name, name)
@@ -32,8 +39,8 @@ def renamed(name: str) -> str:
 
 def in_words(name: str) -> str:
     """The edit that makes an operator of a word that documentation uses; empty if there is none."""
-    if name == "return":
-        return "write the value alone: the last expression of a body is its result"
+    if name in _SAID:
+        return _SAID[name]
     meant = next((found for spelled in (name, *_spelled(name)) if (found := _operator(spelled))), "")
     return f"write `{meant}` for `{name}`" if meant not in ("", name) else ""
 

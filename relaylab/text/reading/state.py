@@ -8,6 +8,7 @@ import numpy as np
 
 from relaylab.ir.expr import Expr, Var
 from relaylab.ir.module import IRModule
+from relaylab.support.source import Span
 from relaylab.support.trampoline import Task
 from relaylab.text.reading.metadata import SIZE_VAR, MetaTable
 from relaylab.text.reading.names import Names
@@ -47,6 +48,13 @@ class State(TokenReader):
     def _bad_metadata(self, message: str) -> None:
         span = self.offsets(self.metadata - len("#[metadata]"), self.metadata)
         self.report("parse.bad-metadata", message, span, "print the program again with `astext()`")
+
+    def check_names(self, mark: int, what: str) -> None:
+        """Report variables that are bound twice since the mark: the second would hide the first."""
+        for var in self.names.variables.bound_twice(mark):
+            message, place = f"{what} has two variables named %{var.name_hint}", var.span
+            assert isinstance(place, Span)  # the parser gave it
+            self.report("parse.duplicate-variable", message, place, "give one of them another name")
 
     def check_depth(self, depth: int, what: str) -> None:
         """Refuse types, patterns and values that nest too deeply."""

@@ -24,6 +24,7 @@ from relaylab.text.scalars import BadNumber, parse_number
 _ALIASES = ("uint1", "int", "uint", "float")
 _SCALARS = {name: TensorType((), name) for name in (*DTYPES, *_ALIASES)}
 A_TYPE = "a type"
+_TENSOR = "a tensor type is Tensor[(1, 3), float32]"
 _EXAMPLES = "types are written float32, Tensor[(1, 3), float32], (A, B), fn (A) -> B, List[A], ref(A)"
 
 
@@ -72,6 +73,8 @@ def _simple(p: State) -> Type | None:
         return _SCALARS[text]
     if p.kinds[p.i + 1] == "[":
         return None
+    if text == "Tensor" and p.kinds[p.i + 1] == "(":
+        raise p.stop("parse.unknown-type", "`Tensor` needs the shape and the data type", help=_TENSOR)
     p.i += 1
     return _named(p, p.i - 1)
 
@@ -133,7 +136,11 @@ def type_params(p: State) -> list[TypeVar]:
     opened = p.i
     more = p.accept("[")
     while more:
-        name = p.texts[p.expect("name", "the name of a type parameter")]
+        token = p.expect("name", "the name of a type parameter")
+        name = p.texts[token]
+        if any(name == before.name_hint for before in found):
+            help = "give one of them another name"
+            p.report("parse.duplicate-variable", f"there are two type parameters named {name}", p.span(token), help)
         found.append(TypeVar(name))
         p.names.types.bind(name, found[-1])
         more = p.more("]", opened)
@@ -145,7 +152,7 @@ def _tensor(p: State) -> TensorType:
     p.i += 1
     opened = p.expect("[")
     shape = _shape(p)
-    p.expect(",", "`,` and the data type of the elements", opened, "a tensor type is Tensor[(1, 3), float32]")
+    p.expect(",", "`,` and the data type of the elements", opened, _TENSOR)
     token = p.expect("name", "the data type of the elements", opened)
     dtype = p.texts[token]
     p.expect("]", opened=opened)
@@ -157,7 +164,7 @@ def _tensor(p: State) -> TensorType:
 
 
 def _shape(p: State) -> list[Dim]:
-    opened = p.expect("(", "`(` and the dimensions", help="a tensor type is Tensor[(1, 3), float32]")
+    opened = p.expect("(", "`(` and the dimensions", help=_TENSOR)
     found: list[Dim] = []
     more = not p.accept(")")
     while more:
