@@ -13,7 +13,7 @@ from relaylab.runtime.ndarray import NDArray, array, as_numpy
 from relaylab.runtime.profiling import Report
 from relaylab.runtime.roofline import profile
 from relaylab.support.checked import checked, fitting
-from relaylab.support.errors import RelayTypeError, RelayValueError, is_a
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, warn
 from relaylab.support.table import did_you_mean
 
 __all__ = ["BenchmarkResult", "GraphModule", "create"]
@@ -32,6 +32,7 @@ class GraphModule:
             )
         self.module = module
         self._executor = module.executor
+        self._set: set[int] = set()
 
     # Inputs
 
@@ -40,19 +41,36 @@ class GraphModule:
     ) -> None:
         """Copy values into inputs: one by name or number, and any number by keyword.
 
-        A keyword that is no input of the network is skipped, as parameters that were folded away are.
+        A keyword that is no input of the network is skipped, as parameters that were folded away are; a warning
+        names one that was likely meant for an input of its shape that nobody has set.
         RelayValueError for an unknown `key` or a wrong shape, RelayTypeError for a dtype of another kind.
         """
         if isinstance(key, Mapping):
             params = {**key, **params}
         elif key is not None or value is not None:
             self._executor.set_input(key, value)
+            self._set.add(self._executor.input_index(key))
         self._set_params(params)
 
     def _set_params(self, params: Mapping[str, object]) -> None:
         known = {name: as_numpy(value) for name, value in params.items() if name in self._executor.index}
         for name in sorted(known, key=lambda name: -known[name].size):  # TVM's order: large arrays first
             self._executor.set_input(name, known[name])
+        self._set.update(self._executor.index[name] for name in known)
+        if len(known) < len(params):
+            self._warn_of_likely_slips(params)
+
+    def _warn_of_likely_slips(self, params: Mapping[str, object]) -> None:
+        shapes = self._executor.input_info()[0]
+        open_inputs = {name: shape for name, shape in shapes.items() if self._executor.index[name] not in self._set}
+        for name, value in params.items() if open_inputs else ():
+            if name not in self._executor.index:
+                shape = tuple(getattr(value, "shape", ()))
+                alike = [input for input in open_inputs if open_inputs[input] == shape]
+                only = f"did you mean `{alike[0]}`?" if alike and len(params) == 1 else ""
+                near = did_you_mean(name, alike) or only
+                if near:
+                    warn(f"set_input skips `{name}`, which is no input of the network: {near}")
 
     def set_input_zero_copy(self, key: int | str, value: object) -> None:
         """As `set_input`: inputs are always copied, so that `value` may change afterwards."""

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -225,8 +226,35 @@ def text_of(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         foreign = isinstance(error, UnicodeDecodeError)
+        if foreign and (text := _utf_16(path)):
+            return text
         why = "it is not text (UTF-8)" if foreign else error.strerror or error
-        help = FOREIGN if foreign else ""
+        help = FOREIGN if foreign else _remedy(path, error)
         if foreign and path.suffix == ".rlab":
             help = "study.reopen opens a recorded run, runtime.load_module a compiled program"
         raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
+
+
+def _utf_16(path: Path) -> str:
+    """The text of a file that says that it is UTF-16, as shells of Windows write them; empty for others."""
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-16") if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else ""
+    except UnicodeDecodeError:
+        return ""
+
+
+def _remedy(path: Path, error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder: name a file in it"
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    if path.stem in NETWORKS:
+        return f"the network is named {path.stem}, without {path.suffix}"
+    if str(path).startswith("~"):
+        return "`~` is a word of the shell: write os.path.expanduser(…), or the whole path"
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {folder}"
+    beside = (other.name for other in sorted(folder.iterdir())[:1000])
+    return did_you_mean(path.name, beside) or f"it is looked for in {folder.resolve()}"

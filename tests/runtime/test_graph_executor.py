@@ -28,6 +28,19 @@ def x() -> np.ndarray:
     return np.random.default_rng(3).normal(size=tiny.SIZE).astype("float32")
 
 
+@pytest.mark.parametrize("given", [("xx",), ("image",), ("xx", "conv0_weight")])
+def test_a_keyword_that_was_likely_meant_for_an_input_is_told(module: GraphModule, x: np.ndarray, given) -> None:
+    with pytest.warns(UserWarning, match=f"set_input skips `{given[0]}`.*did you mean `x`"):
+        module.set_input(**dict.fromkeys(given, x))
+
+
+@pytest.mark.filterwarnings("error")
+def test_parameters_that_were_folded_away_are_skipped_without_a_word(module: GraphModule, x: np.ndarray) -> None:
+    module.set_input(**{"conv0_weight": x, "conv1_weight": x[:3]})
+    module.set_input("x", x)
+    module.set_input(xx=x)
+
+
 def test_run_and_outputs(module: GraphModule, x: np.ndarray) -> None:
     module.set_input("x", x)
     module.run()

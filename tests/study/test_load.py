@@ -204,3 +204,28 @@ def test_what_a_notebook_shows_of_a_study_can_be_read(tmp_path):
     comparison = study.compare(RELU, "FuseOps", "FoldConstant")
     for told in (table, comparison, study.roofline("mlp", repeat=1), *study.llvm_steps(study.built("mlp"), "softmax")):
         assert repr(told) == str(told) and len(repr(told)) < 2000
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_text_of_windows_is_read(tmp_path: Path, encoding: str):
+    (tmp_path / "net.relay").write_bytes(relay.astext(RELU).replace("\n", "\r\n").encode(encoding))
+    assert structural_equal(study.load(tmp_path / "net.relay").mod["main"], study.load(RELU).mod["main"])
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("nett.relay", "did you mean `net.relay`?"),
+        ("resnet18.relay", "the network is named resnet18, without .relay"),
+        ("nowhere/net.relay", "there is no folder nowhere"),
+        ("~/net.relay", "os.path.expanduser"),
+        ("another.relay", "it is looked for in"),
+        ("folder.relay", "it is a folder"),
+    ],
+)
+def test_a_file_that_is_not_there_has_a_remedy(tmp_path: Path, monkeypatch, name: str, says: str):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net.relay").write_text("")
+    (tmp_path / "folder.relay").mkdir()
+    with pytest.raises(RelayError, match=re.escape(says)):
+        study.load(name)

@@ -118,6 +118,8 @@ EXPRESSIONS = [
     ("parse.unexpected-character", "1:3", "write `<=`", "1 ≤ 2"),
     ("parse.unexpected-character", "1:2", "write a space", "1\u00a0"),
     ("parse.unexpected-character", "1:1", "names have the letters A to Z", "änge"),
+    ("parse.unbound-variable", "1:10", "%x is not bound", "let %x = %x; %x"),
+    ("parse.unbound-variable", "1:23", "%x is not bound", "let %x: int32 = (1, ( %x, 2)); %x"),
     ("parse.duplicate-variable", "1:16", "two variables named %x", "fn (%x: int32, %x: int32) { %x }"),
     ("parse.duplicate-variable", "1:22", "two variables named %a", "match ((1, 2)) {(%a, %a) => { 1 }}"),
     ("parse.duplicate-variable", "1:8", "two type parameters named A", "fn [A, A](%x: A) { %x }"),
@@ -286,3 +288,8 @@ def test_a_long_text_of_unknown_names_is_read_to_its_end() -> None:
 def test_likely_names_are_found_whatever_their_capitals() -> None:
     assert did_you_mean("nn.ReLU", ["nn.relu", "nn.prelu"]) == "did you mean `nn.relu`?"
     assert did_you_mean("foldconstnat", ["FoldConstant", "FuseOps"]) == "did you mean `FoldConstant`?"
+
+
+@pytest.mark.parametrize("value", ["fn () { %f() }", "if (True) { fn () { %f() } } else { fn () { 1 } }"])
+def test_functions_within_the_value_of_a_variable_may_refer_to_it(value: str) -> None:
+    assert str(parse_expr(f"let %f = {value}; %f()")).count("%f") == 3

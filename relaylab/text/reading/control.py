@@ -19,15 +19,18 @@ from relaylab.text.reading.types import type_, type_params
 def function(p: State, first: int) -> Task[Function]:
     """What follows `fn` or `def @f`: `[A](%x: T, key=value) -> R { body }`; `first` is the token at which it begins."""
     types, variables = p.names.types.open(), p.names.variables.open()
+    waiting = p.names.bind_waiting()
+    mark = p.names.variables.open()
     parameters = type_params(p)
     params, written = _params(p)
-    p.check_names(variables, "this function")
+    p.check_names(mark, "this function")
     result = None
     if p.at(":"):
         raise p.unexpected("`->` or `{`", help="the type of the result is written -> float32")
     if p.accept("->"):
         result = type_(p)
     body = yield block(p)
+    p.names.waiting = waiting
     p.names.variables.close(variables)
     p.names.types.close(types)
     device = device_of(written)

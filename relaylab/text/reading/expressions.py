@@ -117,20 +117,23 @@ def _warn_rebinding(p: State, token: int) -> None:
 
 
 def _let(p: State) -> Task[tuple[Var, Expr, int]]:
-    """`let %x: T = value;`. A function, or a value without an outer `%x`, may refer to `%x` itself."""
+    """`let %x: T = value;`. A function may refer to `%x` itself, and so may one within a value, if no outer `%x` is."""
     first = p.i
     p.i += 1
     token = p.expect("local", "a variable like %x", help="`let` binds a variable: let %x = …;")
     name = p.texts[token]
     var = variable(p, token)
     p.expect("=", "`=` and a value")
-    recursive = p.at("fn") or p.names.variable(name) is None
+    waiting, recursive = p.names.waiting, p.at("fn")
     if recursive:
         p.names.variables.bind(name, var)
+    elif p.names.variable(name) is None:
+        p.names.waiting = (var, waiting)
     try:
         value = yield binary(p)
         _end(p)
     finally:
+        p.names.waiting = waiting
         if not recursive:
             p.names.variables.bind(name, var)
     return var, value, first

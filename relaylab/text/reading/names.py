@@ -44,6 +44,9 @@ class NameScope(Generic[T]):
         self.known[name] = value
 
 
+Waiting = tuple[Var, "Waiting"] | None
+
+
 class Names:
     """Everything that a name can mean in one source."""
 
@@ -51,6 +54,8 @@ class Names:
         self.variables: NameScope[Var] = NameScope()
         self.types: NameScope[TypeVar] = NameScope()
         self.free: dict[str, Var] = {}
+        self.waiting: Waiting = None
+        """The variables whose values are being read: functions may refer to them, what is computed at once may not."""
         self.graph: dict[str, tuple[Expr, Span]] = {}
         self.own: set[str] = set()
         """The numbers that the definition which is being read has bound itself."""
@@ -73,10 +78,21 @@ class Names:
             names.constructors.update((c.name_hint, c) for c in data.constructors)
         return names
 
+    def bind_waiting(self) -> Waiting:
+        """Bind them, for a function; what to put back behind it."""
+        waiting = before = self.waiting
+        while waiting is not None:
+            var, waiting = waiting
+            if self.variable(f"%{var.name_hint}") is None:
+                self.variables.bind(f"%{var.name_hint}", var)
+        self.waiting = None
+        return before
+
     def begin_definition(self) -> None:
         """Forget the variables and the types of the definition before; its numbers may be bound again."""
         self.variables.close(0)
         self.types.close(0)
+        self.waiting = None
         self.own.clear()
 
     def variable(self, name: str) -> Var | None:
