@@ -162,6 +162,9 @@ def listing(lib: Compiled, kernel: str | None = None, stage: str = "asm") -> str
 
     A part of a name means all kernels that have it in theirs.
     """
+    if stage not in (*STAGES, "all"):
+        help = did_you_mean(stage, STAGES) or f"stages: {', '.join(STAGES)}"
+        raise RelayValueError(f"there is no stage `{stage}`", code="runtime.stage", help=help)
     parts = looked_at(lib)
     if kernel is None:
         return parts.summary()

@@ -211,6 +211,7 @@ def test_usage_and_version(tmp_path: Path) -> None:
         ("pases", "did you mean `passes`?"),
         ("resnet18", "did you mean `relaylab explore resnet18`?"),
         ("asm net.relay relu --stage loops", "did you mean `loop`?"),
+        ("asm net.relay --stage asmm", "did you mean `asm`?"),
         ("run net.relay x=ones", "inputs are files: --input x=FILE.npy"),
         ("profile net.relay -n 0", "not a whole number above zero"),
         ("passes net.relay -p FuseOps(fuse_opt_level=x)", "a text in quotes"),

@@ -106,6 +106,8 @@ def test_schedules_are_values():
 
 
 REFUSED = {
+    "split(i0, 4)": ("schedule.arguments", "it is written `split LOOP FACTOR"),
+    "vectorize (i0": ("schedule.arguments", "steps are words, not calls: `vectorize (i0`"),
     "splt i0 4": ("schedule-step.unknown", "did you mean `split`"),
     "split i0": ("schedule.arguments", "split LOOP FACTOR"),
     "split i0 four": ("schedule.arguments", "not `four`"),

@@ -6,6 +6,7 @@ may be refused stand at it, and nowhere else.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -91,9 +92,19 @@ class ScheduleStep:
         return PRIMITIVES[self.name].rewrite(program, self.words)
 
 
+_CALL = re.compile(r"(\w+) *[(（].*")
+
+
 def step(name: str, *words: str | int) -> ScheduleStep:
     """A step, its primitive looked up, its words counted, its new names such as the text of loops may have."""
-    rule, given = PRIMITIVES.lookup(name), tuple(map(str, words))
+    given = tuple(map(str, words))
+    called = _CALL.match(" ".join((name, *given)))
+    if called is not None and called[1] in PRIMITIVES:
+        usage = PRIMITIVES[called[1]].usage
+        raise RelayValueError(
+            f"steps are words, not calls: `{called[0]}`", code="schedule.arguments", help=f"it is written `{usage}`"
+        )
+    rule = PRIMITIVES.lookup(name)
     if not rule.takes(given):
         raise RelayValueError(
             f"`{name}` is written `{rule.usage}`, not `{' '.join((name, *given))}`", code="schedule.arguments"
