@@ -10,7 +10,7 @@ from relaylab.ir import OPERATORS, Attrs, DictAttrs, types
 from relaylab.ir.op import Op
 from relaylab.runtime.ndarray import NDArray
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayError, RelayValueError
+from relaylab.support.errors import RelayError, RelayValueError, warn
 from relaylab.support.table import Table, did_you_mean
 
 FUNCTIONS: Table[Callable] = Table("global function")
@@ -20,12 +20,18 @@ Kept = Any
 OBJECTS: Table[type] = Table("kind of objects")
 
 
+_EXTERNAL = "relay.ext."  # TVM's names of code generators
+
+
 def register_func(func_name: str | Callable, f: Callable | None = None, override: bool = False) -> Callable:
     """Register a Python function under a global name; usable as a decorator."""
     if callable(func_name):
         return register_func(func_name.__name__, func_name, override)
     if f is None:
         return lambda function: register_func(func_name, function, override)
+    if func_name.startswith(_EXTERNAL):
+        compiler = func_name.removeprefix(_EXTERNAL)
+        warn(f"`{func_name}` will not be called: relaylab compiles what is partitioned for `{compiler}` itself")
     return FUNCTIONS.insert(func_name, f, replace=override)
 
 

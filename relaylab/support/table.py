@@ -14,12 +14,12 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """`did you mean `x`?` for the closest candidates, or an empty string."""
     import difflib  # takes longer than all that stands here, for errors only
 
-    spelled: dict[str, str] = {}
-    for candidate in candidates:
-        spelled.setdefault(candidate.lower(), candidate)
+    known = list(candidates)
+    spelled = {candidate.lower(): candidate for candidate in reversed(known)}
     if name.lower() in spelled:
         return f"did you mean `{spelled[name.lower()]}`?"
-    close = [spelled[c] for c in difflib.get_close_matches(name.lower(), list(spelled), n=3, cutoff=0.6)]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    close = close or [spelled[c] for c in difflib.get_close_matches(name.lower(), list(spelled), n=3, cutoff=0.6)]
     return f"did you mean {' or '.join(f'`{c}`' for c in close)}?" if close else ""
 
 

@@ -198,6 +198,11 @@ def test_converted_values(tvm: Any) -> None:
     assert tvm.ir.Range(2, 5).extent == 3 and tuple(tvm.runtime.ShapeTuple([1, 2])) == (1, 2)
 
 
+def test_a_code_generator_of_others_is_told_that_it_is_not_called(tvm: Any) -> None:
+    with pytest.warns(UserWarning, match="relaylab compiles what is partitioned for `mycc` itself"):
+        tvm.register_func("relay.ext.mycc", lambda func: None, override=True)
+
+
 def test_functions_by_their_global_names(tvm: Any) -> None:
     @tvm._ffi.register_func("test.twice", override=True)
     def twice(x: int) -> int:
