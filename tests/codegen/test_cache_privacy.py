@@ -12,7 +12,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.codegen.llvm.cache import CacheWarning, ObjectCache
-from relaylab.codegen.llvm.store import NAME
+from relaylab.codegen.llvm.cache_file import NAME
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="the system has no owners of files")
 OTHER = 12345

@@ -19,7 +19,7 @@ from relaylab.codegen.llvm import jit
 from relaylab.codegen.build import entry_target
 from relaylab.codegen.llvm.cache import FORMAT, ObjectCache
 from relaylab.codegen.llvm.cache import _store as cache_store
-from relaylab.codegen.llvm.store import NAME, Store
+from relaylab.codegen.llvm.cache_file import NAME, CacheFile
 from relaylab.codegen.isa.cpus import AARCH64, X86, Architecture
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict
@@ -117,7 +117,7 @@ def test_code_for_another_cpu_is_refused_before_it_runs(tmp_path: Path) -> None:
 
 
 def test_an_entry_under_another_name_is_not_taken(tmp_path: Path) -> None:
-    cache, store = ObjectCache(tmp_path), Store(tmp_path)
+    cache, store = ObjectCache(tmp_path), CacheFile(tmp_path)
     cache.put("one", b"code of one")
     store.put([("two", *store.get("one"))])
     assert cache.get("two") is None and cache.get("one") == b"code of one" and store.get("two") is None
@@ -125,7 +125,7 @@ def test_an_entry_under_another_name_is_not_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [0, len(FORMAT) + 31, len(FORMAT) + 32, 400, -1])
 def test_a_truncated_or_changed_entry_is_no_entry(tmp_path: Path, place: int) -> None:
-    cache, store = ObjectCache(tmp_path), Store(tmp_path)
+    cache, store = ObjectCache(tmp_path), CacheFile(tmp_path)
     for damage in (lambda data: data[:place], lambda data: bytes([*data[:place], data[place] ^ 4, *data[place:][1:]])):
         cache.put("key", bytes(1000))
         used, data = store.get("key")
@@ -135,7 +135,7 @@ def test_a_truncated_or_changed_entry_is_no_entry(tmp_path: Path, place: int) ->
 
 def test_a_cache_of_damaged_entries_is_made_again(tmp_path: Path) -> None:
     fresh_process(tmp_path)
-    store = Store(tmp_path)
+    store = CacheFile(tmp_path)
     keys = [key for _, _, key in store.entries()]
     assert keys
     for k, key in enumerate(keys):
@@ -242,7 +242,7 @@ def test_a_disk_that_is_full_later(tmp_path: Path) -> None:
 
 
 def test_another_process_that_writes_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaylab.codegen.llvm.store.PATIENCE", 0.05)
+    monkeypatch.setattr("relaylab.codegen.llvm.cache_file.PATIENCE", 0.05)
     cache = ObjectCache(tmp_path)
     cache.put("key", b"code")
     cache_store(tmp_path).close()

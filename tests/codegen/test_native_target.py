@@ -14,7 +14,7 @@ from support.verifier import verify
 from relaylab import relay
 from relaylab.codegen.llvm import jit
 from relaylab.codegen.llvm.cache import FORMAT, FRESH, SPARE, ObjectCache, default_directory, digest
-from relaylab.codegen.llvm.store import NAME, Store
+from relaylab.codegen.llvm.cache_file import NAME, CacheFile
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.runtime.native import Library, linker
 from relaylab.support.errors import RelayError, RelayValueError
@@ -153,7 +153,7 @@ def test_damaged_entries_are_replaced(tmp_path, damage):
     cache = ObjectCache(tmp_path)
     text, key = answer(7), jit.object_key(answer(7), HOST)
     (good,) = jit.compile_objects([text], HOST, cache=cache)
-    Store(tmp_path).put([(key, int(time.time()), damage)])
+    CacheFile(tmp_path).put([(key, int(time.time()), damage)])
     assert cache.get(key) is None and not cache.entries()
     assert jit.compile_objects([text], HOST, cache=cache) == [good] and cache.get(key) == good
 

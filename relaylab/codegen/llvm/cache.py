@@ -1,8 +1,8 @@
 """An on-disk cache of object code, addressed by content and shared by processes.
 
-Entries lie in one file of SQLite, which is written once for each build (`store.py`). An entry carries the digest of
-its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used entries
-go when the cache exceeds its limit. A directory that cannot be written makes the cache empty, never an error.
+Entries lie in one file of SQLite, which is written once for each build (`cache_file.py`). An entry carries the digest
+of its key and payload; a damaged one, or one under another's name, is ignored and replaced. Least recently used
+entries go when the cache exceeds its limit. A directory that cannot be written makes the cache empty, never an error.
 
 Entries are code that is linked and run, so the directory is private: it is made for its owner alone, and one that
 others own or may write to is not used, with a `CacheWarning`; nor is a file that is a link or not this user's.
@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 
-from relaylab.codegen.llvm.store import Store
+from relaylab.codegen.llvm.cache_file import CacheFile
 from relaylab.support.errors import RelayError
 
 FORMAT = b"relaylab-object-2\n"
@@ -233,7 +233,7 @@ class ObjectCache:
         """(last use in seconds, to the hour; size in bytes; key) of every entry, least recently used first."""
         return _store(self.directory).entries() if self.directory is not None else []
 
-    def _evict(self, store: Store) -> int:
+    def _evict(self, store: CacheFile) -> int:
         """Removes what is too much; the bytes to store before that is looked at again: the rest is for others."""
         entries = store.entries()
         total = sum(size for _, size, _ in entries)
@@ -248,16 +248,16 @@ class ObjectCache:
         return (self.limit - total) // 2
 
 
-_stores: list[Store] = []  # the one that was asked last, and is open
+_stores: list[CacheFile] = []  # the one that was asked last, and is open
 _changing = threading.Lock()
 
 
-def _store(directory: Path) -> Store:
+def _store(directory: Path) -> CacheFile:
     with _changing:
         if not _stores or _stores[0].path.parent != directory:
             for old in _stores:
                 old.close()
-            _stores[:] = [Store(directory)]
+            _stores[:] = [CacheFile(directory)]
         return _stores[0]
 
 

@@ -9,29 +9,29 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_void_p
-from typing import Any
+from ctypes import CDLL, CFUNCTYPE, POINTER, PYFUNCTYPE, byref, c_char_p, c_int, c_size_t, c_void_p, string_at
 
 _OBJECT = 1  # of what the code generator can write, assembly or object code
+_PARSE = CFUNCTYPE(c_void_p, c_void_p, c_char_p, POINTER(c_char_p))  # these let go of Python
+_EMIT = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_int, POINTER(c_char_p))
+_START, _SIZE = PYFUNCTYPE(c_void_p, c_void_p), PYFUNCTYPE(c_size_t, c_void_p)  # these hold it
+_DROP, _DROP_TEXT = PYFUNCTYPE(None, c_void_p), PYFUNCTYPE(None, c_char_p)
 
 
-class Compiler:
+class DirectCompiler:
     """Text of LLVM IR to object code by the library whose system handle is `handle`."""
 
     def __init__(self, handle: int):
-        apart, held = ctypes.CDLL(None, handle=handle), ctypes.PyDLL(None, handle=handle)
-        self._parse = _function(apart.LLVMPY_ParseAssembly, c_void_p, c_void_p, c_char_p, POINTER(c_char_p))
-        self._emit = _function(
-            apart.LLVMPY_TargetMachineEmitToMemory, c_void_p, c_void_p, c_void_p, c_int, POINTER(c_char_p)
-        )
-        self._start = _function(held.LLVMPY_GetBufferStart, c_void_p, c_void_p)
-        self._size = _function(held.LLVMPY_GetBufferSize, c_size_t, c_void_p)
-        self._drop_buffer = _function(held.LLVMPY_DisposeMemoryBuffer, None, c_void_p)
-        self._drop_module = _function(held.LLVMPY_DisposeModule, None, c_void_p)
-        self._drop_text = _function(held.LLVMPY_DisposeString, None, c_char_p)
+        library = CDLL(None, handle=handle)
+        self._parse = _PARSE(("LLVMPY_ParseAssembly", library))
+        self._emit = _EMIT(("LLVMPY_TargetMachineEmitToMemory", library))
+        self._start = _START(("LLVMPY_GetBufferStart", library))
+        self._size = _SIZE(("LLVMPY_GetBufferSize", library))
+        self._drop_buffer = _DROP(("LLVMPY_DisposeMemoryBuffer", library))
+        self._drop_module = _DROP(("LLVMPY_DisposeModule", library))
+        self._drop_text = _DROP_TEXT(("LLVMPY_DisposeString", library))
 
-    def emit(self, text: str, context: Any, machine: Any) -> bytes:
+    def emit(self, text: str, context: object, machine: object) -> bytes:
         """Object code of a module for a machine, both llvmlite's and this thread's. Raises RuntimeError with what LLVM
         says of a text that it does not accept.
         """
@@ -42,7 +42,7 @@ class Compiler:
             if not buffer:
                 raise RuntimeError((fault.value or b"no code").decode("utf-8", "replace"))
             try:
-                return ctypes.string_at(self._start(buffer), self._size(buffer))
+                return string_at(self._start(buffer), self._size(buffer))
             finally:
                 self._drop_buffer(buffer)
         finally:
@@ -50,8 +50,3 @@ class Compiler:
                 self._drop_module(module)
             if fault:
                 self._drop_text(fault)
-
-
-def _function(found: Any, result: Any, *arguments: Any) -> Any:
-    found.restype, found.argtypes = result, arguments
-    return found

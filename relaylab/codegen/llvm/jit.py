@@ -21,7 +21,7 @@ from types import ModuleType
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm.cache import ObjectCache, digest
-from relaylab.codegen.llvm.direct import Compiler
+from relaylab.codegen.llvm.direct import DirectCompiler
 from relaylab.runtime.threads import available_processors
 from relaylab.support.errors import RelayError
 
@@ -85,10 +85,10 @@ def _parse(text: str, target: CpuTarget):
 
 
 @lru_cache(maxsize=1)
-def _compiler() -> Compiler | None:
+def _compiler() -> DirectCompiler | None:
     """LLVM without llvmlite's lock; None where llvmlite does not show its library."""
     handle = getattr(_llvm().ffi.lib, "_handle", None)
-    return Compiler(handle) if handle else None
+    return DirectCompiler(handle) if handle else None
 
 
 @lru_cache(maxsize=16)

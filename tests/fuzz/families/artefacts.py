@@ -21,7 +21,7 @@ from fuzz.search import Finding, family
 
 from relaylab import relay, study
 from relaylab.codegen.llvm.cache import ObjectCache
-from relaylab.codegen.llvm.store import NAME
+from relaylab.codegen.llvm.cache_file import NAME
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.frontend.onnx import from_onnx
 from relaylab.runtime import cpu, graph_executor, load_module, load_param_dict, save_param_dict

@@ -25,7 +25,7 @@ _TABLE = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, used INTEGER
 _SET_UP = ("PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = TRUNCATE", "PRAGMA synchronous = OFF")
 
 
-class Store:
+class CacheFile:
     """The entries in the file of a directory; nothing is raised for what the file or another process does."""
 
     def __init__(self, directory: Path):
