@@ -15,7 +15,6 @@ from relaylab.codegen.flow.form import FlowForm
 from relaylab.codegen.inspection.source_map import SourceMap
 from relaylab.codegen.inspection.stages import Stages
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.native_function import NativeFunction
 from relaylab.codegen.network.open_sizes import evaluated
 from relaylab.codegen.open.batch import BatchForm, form_of
@@ -131,10 +130,7 @@ def _figured(form: OpenForm) -> Iterator[KernelCall]:
     at = lambda size: number_of(size, values)
     for step in form.planned.plan.steps:
         kernel = form.planned.kernels[step.kernel]
-        if kernel.program is None:  # of known sizes, from the cache
-            yield step
-            continue
-        flops, moved = work(kernel.program, uses_of(kernel.program), at)
+        flops, moved = kernel.work(at)
         items = kernel.items if kernel.open_items is None else at(kernel.open_items)
         yield replace(step, flops=flops, bytes=moved, items=items)
 

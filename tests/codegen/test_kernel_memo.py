@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,14 @@ from relaylab import relay
 from relaylab.codegen.operations import memo as remembered
 from relaylab.codegen.llvm.cache import ObjectCache
 from relaylab.codegen.operations.convolution import ConvolutionKernel
-from relaylab.codegen.kernels.kernel import Kernel, KernelSequence
-from relaylab.codegen.operations.memo import KernelMemo
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, said
+from relaylab.codegen.operations.memo import KernelMemo, _decode, _encode
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.network.digests import function_digest
 from relaylab.codegen.open.form import OpenForm
 from relaylab.ir import OPERATORS, Function
 from relaylab.ir.dims import SizeVar
+from relaylab.loop.expr import Apply, Cast, Const, Size
 from relaylab.op.base import Elementwise, op
 from relaylab.study.running import seeded
 
@@ -195,14 +197,20 @@ def alike() -> Iterator[tuple[relay.Expr, dict[str, object]]]:
     yield relay.Tuple([*(relay.sum(relay.broadcast_to(z, (n, 8, 8)), axis=0) for n in sizes), *inputs]), {}
 
 
+def by_sizes(kernel: Kernel) -> tuple[str, tuple[int, int]]:
+    """What sizes decide about a kernel."""
+    return said(kernel.open_items) if kernel.open_items else "", kernel.work(lambda size: len(said(size)))
+
+
 def test_what_is_known_is_what_would_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In one cache: the keys hold what decides about kernels, and each of their parts decides about one here."""
     monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
     once, seen = KernelMemo.once, dict[tuple, KernelSequence]()
 
-    def checked(self: KernelMemo, function: Function, key: tuple, make, stored: bool = True) -> KernelSequence:
-        found, new = once(self, function, key, make, stored), make()
+    def checked(self: KernelMemo, function: Function, key: tuple, make, stored=True, sizes=None) -> KernelSequence:
+        found, new = once(self, function, key, make, stored, sizes), make()
         assert found == new, function
+        assert list(map(by_sizes, found.kernels)) == list(map(by_sizes, new.kernels))
         seen[function_digest(function), *key] = new
         return found
 
@@ -225,3 +233,58 @@ def test_what_is_known_is_what_would_be_made(monkeypatch: pytest.MonkeyPatch, tm
         for key, made in seen.items():
             without.setdefault((*key[:place], *key[place + 1 :]), []).append(made)
         assert any(made != group[0] for group in without.values() for made in group), f"part {place} of a key"
+
+
+def open_programs() -> Iterator[tuple[relay.Expr, list[tuple[int, ...]]]]:
+    """Programs over sizes, whose kernels have items, scratch and offsets that are expressions of them; and one of
+    them with its sizes in other slots.
+    """
+    for names in ("nm", "mn"):
+        sizes = {name: SizeVar(name) for name in names}
+        first = relay.var("first", shape=(sizes[names[0]], 2))  # decides who has the first slot
+        n, m = sizes["n"], sizes["m"]
+        x, y = relay.var("x", shape=(n, m)), relay.var("y", shape=(m, 24))
+        parts = [
+            relay.nn.softmax(x),
+            relay.nn.dense(relay.transpose(y), x),
+            relay.concatenate([x, x * x, x], 0),
+            relay.sum(relay.reshape(x, (-1, 1)) * relay.reshape(x, (1, -1)), 1),
+            relay.cumsum(y, 0),
+            relay.nn.relu(first),
+        ]
+        shapes = {"n": 5, "m": 7}
+        yield relay.Function([first, x, y], relay.Tuple(parts)), [(shapes[names[0]], 2), (5, 7), (7, 24)]
+
+
+def test_kernels_of_open_programs_are_kept_for_later_builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RELAYLAB_CACHE_DIR", str(tmp_path))
+
+    def run(function: relay.Expr, shapes: list[tuple[int, ...]]) -> list[bytes]:
+        mod = relay.transform.InferType()(relay.IRModule.from_expr(function))
+        form = relay.vm.VirtualMachine(relay.vm.compile(mod, TARGET, params={}))
+        arrays = [np.arange(math.prod(s), dtype="float32").reshape(s) / 10 for s in shapes]
+        plain = relay.create_executor("debug", mod=mod).evaluate()(*arrays)
+        found = form.invoke("main", *arrays)
+        for got, wanted in zip(found, plain):
+            np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5)
+        return [f.numpy().tobytes() for f in found]
+
+    made = [run(*program) for program in open_programs()]
+    monkeypatch.setattr("relaylab.codegen.loops.lowering._Lowering", lambda *_: refuse())
+    monkeypatch.setattr("relaylab.codegen.llvm.jit.emit_object", lambda *_: refuse())
+    assert [run(*program) for program in open_programs()] == made
+
+
+def test_expressions_of_sizes_come_back_with_the_sizes_of_the_build() -> None:
+    n, m = Size("n", 0), Size("m", 3)
+    exact = Apply("mul", (Apply("add", (n, Const(2, "int64")), "int64"), m), "int64")
+    kernel = replace(KERNEL, items=0, open_items=exact, scratch=n * 4, open_work=((1, 2, ()), (3, 4, (n, m + 1))))
+    (back,) = _decode(_encode(KernelSequence((kernel,))), {0: n, 3: m}).kernels
+    assert said(back.open_items) == said(exact) and said(back.scratch) == said(kernel.scratch)
+    at = lambda length: 10 if length is n else 7
+    assert back.work(at) == kernel.work(at) == (1 + 3 * 70, 2 + 4 * 70)
+    assert back.open_items.args[1] is m and back.scratch.args[0] is n
+    with pytest.raises(LookupError):
+        _decode(_encode(KernelSequence((kernel,))), {0: n})
+    with pytest.raises(TypeError):
+        _encode(KernelSequence((replace(KERNEL, scratch=Cast(n, "int32")),)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -79,6 +79,20 @@ class MemoryView(BufferLayout):
         return self.halo[axis] if self.halo else (0, 0)
 
 
+LIKELY = 256  # what work is estimated by where a size is known at run time only
+WorkPart = tuple[int, int, tuple[ScalarExpr, ...]]
+"""Floating point operations, bytes of operands, and the lengths of the loops around them that sizes decide."""
+
+
+def total_work(parts: Sequence[WorkPart], at: Callable[[ScalarExpr], int] = lambda size: LIKELY) -> tuple[int, int]:
+    """The operations and bytes of all parts, where `at` says how long a loop is."""
+    flops = moved = 0
+    for operations, size, lengths in parts:
+        times = math.prod([max(at(length), 0) for length in lengths])
+        flops, moved = flops + times * operations, moved + times * size
+    return flops, moved
+
+
 @dataclass(frozen=True, slots=True)
 class Routine:
     """A function that kernels call, as LLVM IR. Functions of equal text are one and have one name."""
@@ -111,6 +125,10 @@ class Kernel:
     flops: int = 0
     bytes: int = 0
     routines: tuple[Routine, ...] = ()
+    open_items: ScalarExpr | None = field(default=None, compare=False)
+    """The number of items where sizes decide it; `items` is 0 then."""
+    open_work: tuple[WorkPart, ...] = field(default=(), repr=False, compare=False)
+    """Where sizes decide how much `flops` and `bytes` are; those are an estimate then."""
     program: LoopProgram | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -118,11 +136,9 @@ class Kernel:
         """The function and those that it calls."""
         return "".join([self.text, *(routine.text for routine in self.routines)])
 
-    @property
-    def open_items(self) -> ScalarExpr | None:
-        """The number of items where sizes decide it; `items` is 0 then."""
-        items = 0 if self.program is None else self.program.items
-        return None if isinstance(items, int) else items
+    def work(self, at: Callable[[ScalarExpr], int]) -> tuple[int, int]:
+        """The operations and bytes of a run for the sizes that `at` tells."""
+        return total_work(self.open_work, at) if self.open_work else (self.flops, self.bytes)
 
     def by_content(self, prefix: str) -> Kernel:
         """The same kernel named `prefix_<hash of its text>`: equal kernels get equal names.
@@ -130,16 +146,14 @@ class Kernel:
         Texts do not say how many items, and how much scratch memory, sizes make: one for n rows is that for 2 * n.
         """
         # Equal layers of a network then are one kernel, and its object is found in the cache by any other network.
-        said = "".join([self.text, *map(_said, (self.open_items, self.scratch))])
-        name = f"{prefix}_{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+        whole = "".join([self.text, *(said(x) for x in (self.open_items, self.scratch) if isinstance(x, ScalarExpr))])
+        name = f"{prefix}_{hashlib.sha256(whole.encode()).hexdigest()[:12]}"
         # Only the definition is renamed: a call of a C function of that name stays.
         return replace(self, name=name, text=self.text.replace(f"void @{self.name}(", f"void @{name}(", 1))
 
 
-def _said(value: ScalarExpr | int | None) -> str:
+def said(value: ScalarExpr) -> str:
     """An expression of sizes as text that is another for another value."""
-    if not isinstance(value, ScalarExpr):
-        return ""
     return f"{show(value)} of {[n.slot for n in post_order(value) if isinstance(n, Size)]}"
 
 

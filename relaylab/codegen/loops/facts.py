@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from relaylab.codegen.kernels.kernel import item_bytes
+from relaylab.codegen.kernels.kernel import WorkPart, item_bytes
 from relaylab.loop.expr import INDEX, MOST_SIZE, Apply, Guard, Load, Local, ScalarExpr, Tensor, children, post_order
 from relaylab.loop.listing import only_axes
 from relaylab.loop.program import (
@@ -26,7 +26,6 @@ from relaylab.loop.scalar import compute_dtype
 from relaylab.loop.scalar import is_float as is_float_dtype
 
 ALIGN = 64
-LIKELY = 256  # what work is estimated by where a size is known at run time only
 
 
 Bytes = ScalarExpr | int
@@ -123,36 +122,39 @@ def _with_inside(own: StatementUses, within: Sequence[StatementUses]) -> Stateme
     )
 
 
-def work(
-    program: LoopProgram, uses: dict[Statement, StatementUses], at: Callable[[ScalarExpr], int] = lambda size: LIKELY
-) -> tuple[int, int]:
-    """(floating point operations, bytes of operands) of one run; a loop whose end is computed from registers or data
-    counts one turn.
+def work(program: LoopProgram, uses: dict[Statement, StatementUses]) -> tuple[WorkPart, ...]:
+    """Floating point operations and bytes of operands of one run, in parts that are as often as sizes say: the first
+    is there always. A loop whose end is computed from registers or data counts one turn.
 
-    `at` says how long a loop is whose length is a size. Operands of unknown extent count by what is stored.
+    Operands of unknown extent count by what is stored.
     """
-    flops = stored = 0
+    most = sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands if t.shape[0] < MOST_SIZE)
+    parts: dict[tuple[ScalarExpr, ...], list[int]] = {(): [0, most]}
     operands = {t for _, t in program.operands if t.shape[0] >= MOST_SIZE}
     for nest in program.nests:
-        stack: list[tuple[Statement, int]] = [(nest.loop, 1)]
+        stack: list[tuple[Statement, int, tuple[ScalarExpr, ...]]] = [(nest.loop, 1, ())]
         while stack:
-            statement, times = stack.pop()
+            statement, times, lengths = stack.pop()
             if isinstance(statement, (For, IfThenElse)):  # of a condition, what it is there for
-                turns = _turns(statement, at) if isinstance(statement, For) else 1
-                stack.extend((s, times * turns) for s in statement.body)
+                if isinstance(statement, For):
+                    times, lengths = _turns(statement, times, lengths)
+                stack.extend((s, times, lengths) for s in statement.body)
                 continue
-            flops += times * uses[statement].flops
-            if isinstance(statement, Store) and statement.buffer in operands:
-                stored += 2 * times * item_bytes(statement.buffer.dtype)
-    return flops, stored + sum(t.shape[0] * item_bytes(t.dtype) for _, t in program.operands if t.shape[0] < MOST_SIZE)
+            kept = statement.buffer.dtype if isinstance(statement, Store) and statement.buffer in operands else None
+            flops, moved = uses[statement].flops, 2 * item_bytes(kept) if kept else 0
+            if flops or moved:
+                part = parts.setdefault(lengths, [0, 0])
+                part[0] += times * flops
+                part[1] += times * moved
+    return tuple((flops, moved, lengths) for lengths, (flops, moved) in parts.items())
 
 
-def _turns(loop: For, at: Callable[[ScalarExpr], int]) -> int:
-    """How often a loop turns: at most, if loops around it say when it ends, and once if anything else does; one as long
-    as a size as often as `at` says."""
+def _turns(loop: For, times: int, lengths: tuple[ScalarExpr, ...]) -> tuple[int, tuple[ScalarExpr, ...]]:
+    """How often what is in a loop is done, that is done so often: at most, if loops around it say when it ends, and
+    once if anything else does."""
     if loop.stop is not None and not only_axes(loop.stop):
-        return 1
-    return loop.axis.extent if loop.axis.size is None else max(at(loop.axis.size), 0)
+        return times, lengths
+    return (times * loop.axis.extent, lengths) if loop.axis.size is None else (times, (*lengths, loop.axis.size))
 
 
 def read_after_written(body: Sequence[Statement], uses: dict[Statement, StatementUses]) -> frozenset[Tensor]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
-from relaylab.codegen.kernels.kernel import Kernel, item_bytes
+from relaylab.codegen.kernels.kernel import Kernel, item_bytes, total_work
 from relaylab.codegen.llvm.text import Index, IRFunction, Value, constant
 from relaylab.codegen.loops import scalars
 from relaylab.codegen.loops.contexts import (
@@ -84,10 +84,13 @@ def lower_program(
     for nest in program.nests:
         lowering.nest(nest)
     text, declares = f.finish()
-    flops, traffic = cost or work(program, uses)
-    items = program.items if isinstance(program.items, int) else 0
+    parts = work(program, uses)
+    flops, traffic = cost or total_work(parts)
+    open_work = parts if any(lengths for _, _, lengths in parts) else ()
+    items, open_items = (program.items, None) if isinstance(program.items, int) else (0, program.items)
     routines = tuple(lowering.routines)
-    return Kernel(program.name, text, declares, roles, items, scratch, flops, traffic, routines, program)
+    counts = items, scratch, flops, traffic
+    return Kernel(program.name, text, declares, roles, *counts, routines, open_items, open_work, program)
 
 
 @dataclass(slots=True)

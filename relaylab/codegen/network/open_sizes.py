@@ -47,6 +47,10 @@ class OpenSizes:
         self.slots[var] = Size(name, len(self.slots))
         return self.slots[var]
 
+    def by_slot(self) -> dict[int, Size]:
+        """The sizes so far."""
+        return {size.slot: size for size in self.slots.values()}
+
     def var_of(self, size: Size) -> SymbolicDim:
         """The dimension in a slot."""
         return next(d for d, found in self.slots.items() if found is size)

@@ -22,7 +22,6 @@ import numpy as np
 from relaylab.codegen.build import compiled_plan, is_minimal, kernel_memo
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.views import span_bytes
-from relaylab.codegen.loops.facts import uses_of, work
 from relaylab.codegen.network.network import NetworkTensor, network_of
 from relaylab.codegen.network.open_sizes import InputSizes, OpenSizes, evaluated
 from relaylab.codegen.open.caches import CacheGroup, with_caches
@@ -42,7 +41,7 @@ from relaylab.codegen.specialize import input_tensors
 from relaylab.ir.dims import SizeVar
 from relaylab.ir.module import IRModule
 from relaylab.loop.expr import ScalarExpr, Size
-from relaylab.loop.program import SIZES, LoopProgram
+from relaylab.loop.program import SIZES
 from relaylab.loop.sizes import formula, largest, number_of
 from relaylab.runtime import abi
 from relaylab.runtime.executable import Executable, TargetInfo
@@ -240,8 +239,7 @@ class OpenForm:
         if key not in self.shares:
             at = lambda size: number_of(size, values)
             steps = [(self.planned.plan.steps[k].kernel, self.planned.jobs[k]) for k in self.sized]
-            programs = {name: cast(LoopProgram, self.planned.kernels[name].program) for name, _ in steps}
-            works = {name: work(program, uses_of(program), at) for name, program in programs.items()}
+            works = {name: self.planned.kernels[name].work(at) for name, _ in steps}
             held: dict[Job, int] = {
                 job: sum(map(at, map(self._bytes, (*job.reads, *job.writes)))) for job in self.procedural
             }

@@ -117,7 +117,8 @@ class Job:
         views_ = tuple(map(views, (*self.reads, *self.writes)))
         by = self.schedule and f"by {self.schedule}"
         own = sizes.signature(function) if sizes else ()
-        return memo.once(function, (self.part, self.minimal, alike, packed, by, views_, own), make, stored and not own)
+        key = self.part, self.minimal, alike, packed, by, views_, own
+        return memo.once(function, key, make, stored, sizes if own else None)
 
     def _sizes(self) -> dict[str, OperandSource]:
         """The operand from which kernels of an open program take sizes."""
