@@ -67,10 +67,18 @@ def fresh(var: Var, retype: Retype | None = None) -> Var:
     return copied(placed(Var(var.name_hint, typ, span=var.span), var.device), var)
 
 
-def renewed(expr: Expr, binds: Mapping[Any, Expr] | None = None, retype: Retype | None = None) -> Expr:
-    """A copy of `expr` in which every variable that it binds is another one, with `binds` put in place of free ones."""
+def renewed(
+    expr: Expr,
+    binds: Mapping[Any, Expr] | None = None,
+    retype: Retype | None = None,
+    keep: Callable[[Expr], bool] | None = None,
+) -> Expr:
+    """A copy of `expr` in which every variable that it binds is another one, with `binds` put in place of free ones.
+
+    Nodes for which `keep` holds are left alone, with all below them.
+    """
     memo: dict[Expr, Expr] = dict(binds or {})
-    for node in walk((expr,)):
+    for node in walk((expr,), children if keep is None else lambda n: () if keep(n) else children(n)):
         for var in bound_by(node):
             memo.setdefault(var, fresh(var, retype))
 
@@ -78,7 +86,7 @@ def renewed(expr: Expr, binds: Mapping[Any, Expr] | None = None, retype: Retype 
         new = _again(new) if new is old else new
         return new if retype is None else _retyped(new, retype)
 
-    return rewrite(expr, post, memo=memo)
+    return rewrite(expr, post, keep=keep, memo=memo)
 
 
 def _retyped(node: Expr, retype: Retype) -> Expr:
@@ -99,23 +107,27 @@ def _again(node: Expr) -> Expr:
     return remake(node, children(node)) if isinstance(node, RefCreate) or acts(node) else node
 
 
-def inlined(func: Function, call: Call, ordered: bool = False) -> Expr:
+def inlined(func: Function, call: Call, ordered: bool = False, keep: Callable[[Expr], bool] | None = None) -> Expr:
     """The body of `func` with the arguments of a call in place of its parameters, as a copy that can stand anywhere.
 
     If effects are to keep their order (`ordered`), `let` binds the arguments before it: in the place of their
     parameters they would be evaluated later, or not at all.
+
+    Nodes for which `keep` holds, which must read none of the parameters, stand in the copy of a function without type
+    parameters as they are.
 
     Types take the place of type parameters as well; types that name these are left out where the call does not say
     what they are.
     """
     binds: dict[Var, Expr] = dict(zip(func.params, call.args, strict=True))
     if ordered and (named := {p: copied(Var(p.name_hint), p) for p, arg in binds.items() if children(arg)}):
-        body = inlined(func, Call(func, [named.get(p, arg) for p, arg in binds.items()], None, call.type_args))
+        again = Call(func, [named.get(p, arg) for p, arg in binds.items()], None, call.type_args)
+        body = inlined(func, again, keep=keep)
         for p in reversed(named):
             body = copied(Let(named[p], binds[p], body), call)
         return body
     if not func.type_params:
-        return renewed(func.body, binds)
+        return renewed(func.body, binds, keep=keep)
     own, given = func.type_params, call.type_args or ()
     known: dict[Type, Type] = dict(zip(own, given)) if len(given) == len(own) else {}
 

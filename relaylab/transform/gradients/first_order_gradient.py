@@ -14,16 +14,17 @@ import relaylab.transform.gradients.rules_sums  # noqa: F401  (registers derivat
 from relaylab.analysis.callgraph import CallGraph
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Tuple, TupleGetItem, Var
-from relaylab.ir.free import global_vars
+from relaylab.ir.free import bound_by, global_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.trail import derived
-from relaylab.ir.visit import walk
+from relaylab.ir.visit import children, walk
 from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import typed
 from relaylab.transform.engine.manager import ModulePass
+from relaylab.transform.engine.purity import acts
 from relaylab.transform.engine.renewal import as_function, copied, inlined, rewrite_function
 from relaylab.transform.gradients.higher_order_gradient import higher_order_gradient
 from relaylab.transform.gradients.reverse import reverse
@@ -44,6 +45,30 @@ def _has_ordered(func: Function) -> bool:
     return any(isinstance(n, Op) and n.definition.stateful and n.definition.ordered for n in walk((func,)))
 
 
+class _Inliner:
+    """Puts functions written in place where they are called. What they capture is not looked at for each call again."""
+
+    def __init__(self, func: Function):
+        self.inner: dict[Expr, frozenset[Expr]] = {p: frozenset() for p in func.params}
+
+    def __call__(self, new: Expr, old: Expr) -> Expr:
+        self._note(new)
+        if not (isinstance(new, Call) and isinstance(new.op, Function)):
+            return new
+        after = inlined(new.op, new, keep=lambda n: not self.inner[n])
+        for node in walk((after,), lambda n: () if n in self.inner else children(n)):
+            self._note(node)
+        return after
+
+    def _note(self, node: Expr) -> None:
+        """What keeps a node within the function that it stands in: variables that this binds, and effects."""
+        if node in self.inner:
+            return
+        parts = children(node)
+        found = {node} if isinstance(node, Var) or acts(node) else set[Expr]()
+        self.inner[node] = frozenset(found.union(*(self.inner[c] for c in parts)).difference(bound_by(node)))
+
+
 def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
     """`func` without lets and without calls of functions written in place; anything else is refused."""
     if any(_has_ordered(f) for f in (func, *_called(func, mod))):
@@ -53,10 +78,8 @@ def _as_dataflow(func: Function, mod: IRModule | None) -> Function:
             help='gradient(…, mode="higher_order") keeps it',
         )
 
-    def inline(new: Expr, old: Expr) -> Expr:
-        return inlined(new.op, new) if isinstance(new, Call) and isinstance(new.op, Function) else new
-
-    plain = typed(rewrite_function(as_function(to_gnf(func)), inline), mod)
+    graph = as_function(to_gnf(func))
+    plain = typed(rewrite_function(graph, _Inliner(graph)), mod)
     for node in walk((plain.body,)):
         called = isinstance(node, Call) and not isinstance(node.op, Op)
         if called or not isinstance(node, _DATAFLOW):
