@@ -10,7 +10,8 @@ import pytest
 
 from bench.growth import T, lets
 from relaylab import analysis, relay, viz
-from relaylab.ir import Call, Constant, Function, GlobalVar, IRModule, Let, Op, Var
+from relaylab.interp import Interpreter, random_inputs
+from relaylab.ir import Call, Constant, Function, GlobalVar, IRModule, Let, Op, Var, post_order
 from relaylab.transform import PASSES, PassContext
 
 SIZE = 150
@@ -84,7 +85,7 @@ def modules() -> dict[str, list[IRModule]]:
 
 
 LEFT_OUT = {("PartialEvaluate", "functions"), ("FirstOrderGradient", "functions")}
-"""Each function of a row with all that it calls is written out, or refused."""
+"""Each function of a short row with all that it calls is written out (of a long one see below), or refused."""
 
 
 @pytest.mark.parametrize("shape", ("adds", "lets", "functions", "nested"))
@@ -94,3 +95,49 @@ def test_twice_the_program_is_hardly_more_than_twice_the_work(modules, name: str
         return
     with PassContext(opt_level=4):
         assert grown(STEPS[name], *modules[shape]) < DOUBLING
+
+
+def captured(count: int) -> IRModule:
+    """Functions that capture all that was computed before them, each called once."""
+    x = body = Var("x", T)
+    for _ in range(count // 4):
+        z = Var("z", T)
+        body = Call(Function([z], Call(Op.get("add"), [z, body]), T), [x])
+    return IRModule.from_expr(Function([x], body, T))
+
+
+def chained(count: int) -> IRModule:
+    """One function that captures a chain and is called again and again."""
+    x = chain = y = Var("x", T)
+    for _ in range(count // 4):
+        chain = Call(Op.get("tanh"), [chain])
+    z = Var("z", T)
+    func = Function([z], Call(Op.get("add"), [z, chain]), T)
+    for _ in range(count // 4):
+        y = Call(func, [y])
+    return IRModule.from_expr(Function([x], y, T))
+
+
+@pytest.mark.parametrize("shape", (captured, chained))
+def test_what_functions_capture_is_not_looked_at_for_each_call(shape: Callable[[int], IRModule]) -> None:
+    small, large = (relay.transform.InferType()(shape(n)) for n in (SIZE, 2 * SIZE))
+    step = PASSES["FirstOrderGradient"].make()
+    assert grown(step, small, small, large) < DOUBLING
+    one = random_inputs(small["main"], 0)
+    value, (grad,) = Interpreter(step(small)).evaluate()(*one)
+    assert np.allclose(value, Interpreter(small).evaluate()(*one))
+    nudged = [one[0] + np.float32(1e-2)]
+    more = Interpreter(small).evaluate()(*nudged) - value
+    assert np.allclose(more / 1e-2, grad, rtol=5e-2)
+
+
+def test_a_long_row_of_functions_is_not_written_out_for_each_of_them() -> None:
+    small, large = (relay.transform.InferType()(functions(n)) for n in (3 * 150, 3 * 300))
+    step = PASSES["PartialEvaluate"].make()
+    assert grown(step, functions(30), small, large) < DOUBLING
+    after = step(large)
+    assert not any(isinstance(n, GlobalVar) for n in post_order(after["main"]))  # written out first
+    x = random_inputs(large["main"], 0)
+    for name in ("main", "f7", "f299"):
+        want, got = (Interpreter(mod).evaluate(mod.get_global_var(name))(*x) for mod in (large, after))
+        assert np.array_equal(want, got)

@@ -7,7 +7,9 @@ order as before; only reads of what is known go. What nobody uses afterwards is 
 It always ends. A function that calls itself is unrolled if something is known (a constructor with its fields, a small
 number) of an argument that its branches depend on, and within its own unrolling only if the known part of some argument
 is smaller than in every one around it; a function that does not may be entered again within itself by the functions
-that it is given, `DEPTH` times. No function of the module gets more than `FUEL` bodies in all.
+that it is given, `DEPTH` times. No function of the module gets more than `FUEL` bodies in all, and all of
+them together no more for calls with arguments of which nothing is known, `main` first: each function of a row with all
+that it calls would be as much as the square of the row.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from relaylab.transform.simplify.fold_constant import ConstantFolder
 DEPTH = 64
 """How often a function is entered within itself by functions that it is given."""
 FUEL = 5000
-"""How many calls of one function are replaced by bodies at most."""
+"""How many calls of one function are replaced by bodies at most, and how many of a module that tell nothing."""
 
 Bindings = list[tuple[ir.Var, ir.Expr, ir.Let]]
 """The variables of one scope with their values, in the order of evaluation, and the lets that they come from."""
@@ -47,6 +49,7 @@ class _Functions:
         self.recursive: set[ir.Expr] = {gv for group in groups for gv in group if len(group) > 1 or gv in calls[gv]}
         self.normal: dict[ir.GlobalVar, ir.Function] = {}
         self.asked: dict[ir.Function, frozenset[int]] = {}
+        self.fuel = FUEL
 
     def get(self, gv: ir.GlobalVar) -> ir.Function | None:
         """The function of a name; None if the module does not have it."""
@@ -192,7 +195,8 @@ class _Evaluator:
             return None
         sizes, around = [self.known.size(a) for a in call.args], self.open.setdefault(func, [])
         recursive = callee in self.recursive
-        if self.fuel <= 0:
+        told = any(size < math.inf or isinstance(self._callee(a), ir.Function) for size, a in zip(sizes, call.args))
+        if self.fuel <= 0 or (self.functions.fuel <= 0 and not told):
             return None
         if around:
             least, given = around[-1]
@@ -204,6 +208,7 @@ class _Evaluator:
         elif recursive and not any(sizes[k] < math.inf for k in self.functions.deciding(func)):
             return None
         self.fuel -= 1
+        self.functions.fuel -= not told
         around.append((sizes, list(call.args)))
         return func
 
@@ -267,4 +272,6 @@ class PartialEvaluate(ModulePass):
         # the type arguments of calls say what the type parameters of the bodies that replace them are
         mod = mod if all(f.inferred is not None for f in mod.functions.values()) else create("InferType")(mod)
         functions = _Functions(mod)
-        return mod.with_functions({gv: _evaluated(f, functions) for gv, f in mod.functions.items()})
+        order = sorted(mod.functions, key=lambda gv: gv.name_hint != "main")
+        new = {gv: _evaluated(mod.functions[gv], functions) for gv in order}
+        return mod.with_functions({gv: new[gv] for gv in mod.functions})
