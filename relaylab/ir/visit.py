@@ -198,17 +198,17 @@ def post_order(expr: Expr) -> list[Expr]:
     return list(walk((expr,)))
 
 
-def operators_in(expr: Expr) -> frozenset[str]:
-    """The names of the operators that an expression is made of: what is not among them no pass need look for."""
+def operators_in(expr: Expr) -> frozenset[Op]:
+    """The operators that an expression is made of: what is not among them no pass need look for."""
     if type(expr) is not Function:
-        return frozenset(n.name for n in walk((expr,)) if type(n) is Op)
+        return frozenset(n for n in walk((expr,)) if type(n) is Op)
     known = _operators.get(expr)
     if known is None:
-        known = _operators[expr] = frozenset(n.name for n in _order_within(expr) if type(n) is Op)
+        known = _operators[expr] = frozenset(n for n in _order_within(expr) if type(n) is Op)
     return known
 
 
-_operators: WeakKeyDictionary[Function, frozenset[str]] = WeakKeyDictionary()
+_operators: WeakKeyDictionary[Function, frozenset[Op]] = WeakKeyDictionary()
 
 
 def kinds_in(func: Function) -> frozenset[type[Expr]]:
@@ -251,7 +251,7 @@ def rewrite(
     `memo` maps old nodes to new ones; entries present at the start are taken as they are.
     `only` are operators without any of which `post` changes nothing: where there is none, nothing is visited.
     """
-    if only is not None and operators_in(expr).isdisjoint(only):
+    if only is not None and not any(op.name in only for op in operators_in(expr)):
         return expr
     done = {} if memo is None else memo
     trail, kept = current_trail(), kept_trail()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, cast, overload
 
-from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, facets, post_order, rewrite
+from relaylab.ir import Call, Expr, Function, IRModule, Op, Tuple, facets, rewrite
+from relaylab.ir.visit import operators_in
 from relaylab.support.errors import RelayTypeError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -75,7 +76,7 @@ class Legalize(FunctionPass):
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         attr = self.legalize_map_attr_name
-        asked = {n for n in post_order(func) if isinstance(n, Op) and _answers(n, attr)}
+        asked = {op for op in operators_in(func) if _answers(op, attr)}
 
         def at(new: Expr, old: Expr) -> Expr:
             return _replaced(new, old, attr) if isinstance(old, Call) and old.op in asked else new

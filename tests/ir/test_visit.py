@@ -12,6 +12,7 @@ from support.programs import random_program
 from relaylab.analysis import infer_expr
 from relaylab.support.errors import DiagnosticError, RelayError
 from relaylab.ir import (
+    OPERATORS,
     Call,
     Clause,
     Constant,
@@ -283,7 +284,7 @@ def test_where_no_operator_is_that_is_looked_for_nothing_is_visited() -> None:
         seen.append(old)
         return new
 
-    assert operators_in(func) == operators_in(func.body) == {"tanh", "exp"}
+    assert operators_in(func) == operators_in(func.body) == {OPERATORS["tanh"], OPERATORS["exp"]}
     assert rewrite(func, post, only=("add", "nn.relu")) is func and not seen
     assert rewrite(func, post, only=("exp",)) is func and seen == post_order(func)
 

@@ -13,10 +13,11 @@ from weakref import WeakKeyDictionary
 from relaylab.ir.adt import Constructor
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, GlobalVar, Let, RefRead, RefWrite, Var
+from relaylab.ir.free import global_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.types import FuncType
-from relaylab.ir.visit import children, walk
+from relaylab.ir.visit import children, kinds_in, operators_in, walk
 
 
 class Purity(NamedTuple):
@@ -112,15 +113,14 @@ def _pure_globals(mod: IRModule) -> dict[GlobalVar, bool]:
     # pure until an effect is found: functions that call each other have no first one to begin with
     pure = {gv: not func.attr("Extern", 0) for gv, func in mod.functions.items()}
     effect = {
-        gv: any(isinstance(n, (RefRead, RefWrite)) or (isinstance(n, Op) and n.definition.stateful) for n in walk((f,)))
+        gv: not kinds_in(f).isdisjoint((RefRead, RefWrite)) or any(op.definition.stateful for op in operators_in(f))
         for gv, f in mod.functions.items()
     }
     unknown = {gv: _calls_unknown(f) for gv, f in mod.functions.items()}
     callers: dict[GlobalVar, list[GlobalVar]] = {}
     for gv, func in mod.functions.items():
-        for node in walk((func,)):
-            if isinstance(node, GlobalVar):
-                callers.setdefault(node, []).append(gv)
+        for node in global_vars(func):
+            callers.setdefault(node, []).append(gv)
     stack = [gv for gv in pure if effect[gv] or unknown[gv] or not pure[gv]]
     while stack:
         gv = stack.pop()
@@ -154,10 +154,8 @@ _changing: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
 def changes_state_in(func: Function) -> bool:
     """Whether anything in a function writes to a cell or calls an operator with an effect that others may see."""
     if func not in _changing:  # passes ask it for every function of a module
-        _changing[func] = any(
-            isinstance(n, RefWrite) or (isinstance(n, Op) and n.definition.stateful and n.definition.ordered)
-            for n in walk((func,))
-        )
+        ordered = (op.definition.stateful and op.definition.ordered for op in operators_in(func))
+        _changing[func] = RefWrite in kinds_in(func) or any(ordered)
     return _changing[func]
 
 

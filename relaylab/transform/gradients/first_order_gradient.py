@@ -18,7 +18,7 @@ from relaylab.ir.free import bound_by, global_vars
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
 from relaylab.ir.trail import derived
-from relaylab.ir.visit import children, walk
+from relaylab.ir.visit import children, operators_in, walk
 from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
@@ -42,7 +42,7 @@ def _called(func: Function, mod: IRModule | None) -> list[Function]:
 
 
 def _has_ordered(func: Function) -> bool:
-    return any(isinstance(n, Op) and n.definition.stateful and n.definition.ordered for n in walk((func,)))
+    return any(op.definition.stateful and op.definition.ordered for op in operators_in(func))
 
 
 class _Inliner:

@@ -12,7 +12,7 @@ from relaylab.ir.expr import Call, Function, Tuple
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, op_name
 from relaylab.ir.types import IntImm, TensorType
-from relaylab.ir.visit import post_order, users, walk
+from relaylab.ir.visit import operators_in, users, walk
 from relaylab.op.base import OpPattern
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.op.window import pads
@@ -96,7 +96,7 @@ class AlterOpLayout(FunctionPass):
     """
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        if not any(isinstance(n, Op) and (n.name in CPU_LAYOUTS or n.has_attr(ASKED)) for n in post_order(func)):
+        if not any(op.name in CPU_LAYOUTS or op.has_attr(ASKED) for op in operators_in(func)):
             return func
         kept: list[set[Expr]] = []  # found for the first that asks
 
