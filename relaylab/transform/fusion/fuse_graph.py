@@ -8,13 +8,14 @@ flow (Lengauer and Tarjan, 1979; found here as lowest common ancestors in the tr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from relaylab.ir.base import Expr
 from relaylab.ir.expr import Call, Constant, Function, Tuple, TupleGetItem
 from relaylab.ir.op import Op
 from relaylab.ir.types import TensorType, TupleType, is_dynamic
-from relaylab.ir.visit import children, walk
+from relaylab.ir.visit import children, kinds_in, walk
 from relaylab.op.base import OpPattern
 from relaylab.transform.engine.infer_type import type_of
 
@@ -83,7 +84,7 @@ def build(func: Function) -> list[FusionNode]:
 
 
 def _link(func: Function) -> list[FusionNode]:
-    known = {e: FusionNode(e) for e in walk((func,), visible) if type(e) is not Op}
+    known = {e: FusionNode(e) for e in visible_in(func) if type(e) is not Op}
     patterns: dict[Op, OpPattern | None] = {}  # asked of each operator once
     for index, (expr, node) in enumerate(known.items()):
         node.index, node.pattern = index, _pattern(expr, patterns)
@@ -106,6 +107,12 @@ def is_closed(func: Function) -> bool:
 def visible(expr: Expr) -> tuple[Expr, ...]:
     """The parts of an expression but for what closed functions consist of."""
     return () if type(expr) is Function and is_closed(expr) else children(expr)
+
+
+def visible_in(func: Function) -> Iterable[Expr]:
+    """Every node of a function but for what closed functions in it consist of, sub-expressions first."""
+    nests = Function in kinds_in(func) or is_closed(func)
+    return walk((func,), visible) if nests else walk((func,))  # whose order is known
 
 
 def _pattern(expr: Expr, patterns: dict[Op, OpPattern | None]) -> OpPattern:

@@ -17,17 +17,18 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, is_call_to
 from relaylab.ir.trail import current_trail, derived, kept_trail
 from relaylab.ir.types import FuncType, Type
-from relaylab.ir.visit import rebuild, walk
+from relaylab.ir.visit import rebuild, remade
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.purity import acts, changes_state
 from relaylab.transform.engine.renewal import as_function, copied
-from relaylab.transform.fusion.fuse_graph import is_closed, visible
+from relaylab.transform.fusion.fuse_graph import is_closed, visible_in
 from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
 
 MAX_DEPTH = 256
+_LEAVES = frozenset((Var, Constant, Op))
 
 
 class _Kernel:
@@ -72,7 +73,7 @@ class Fuser:
     def run(self) -> Function:
         """The function with each group a call of a primitive function."""
         trail, kept = current_trail(), kept_trail()
-        for node in walk((self.func,), visible):
+        for node in visible_in(self.func):
             if trail is not None:
                 trail.site = node
             new = self.memo[node] = self._rewritten(node)
@@ -86,6 +87,8 @@ class Fuser:
         return as_function(self.memo[self.func])
 
     def _rewritten(self, node: Expr) -> Expr:
+        if type(node) in _LEAVES:
+            return node
         if isinstance(node, Function) and is_closed(node):
             return node
         if is_call_to(node, "annotation.stop_fusion"):
@@ -112,7 +115,8 @@ class Fuser:
         kernel = self.kernels.get(group)
         if kernel is None:
             kernel = self.kernels[group] = _Kernel()
-        inner = rebuild(node, (*head, *[self._argument(a, group, kernel) for a in args]))
+        parts = (*head, *[self._argument(a, group, kernel) for a in args])
+        inner = node if parts == parts_of(node) else remade(node, parts)
         if isinstance(inner, Call):
             kernel.calls.append(inner)
         return self._call(kernel, node, inner) if group.root is node else inner

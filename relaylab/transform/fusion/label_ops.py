@@ -6,7 +6,7 @@ from relaylab.ir.base import Expr, set_type
 from relaylab.ir.digest import structural_hash
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
-from relaylab.ir.visit import rewrite
+from relaylab.ir.visit import kinds_in, rewrite
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -25,4 +25,4 @@ class LabelOps(FunctionPass):
     """Writes the structural hash of each primitive function into its attribute `hash`."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _label)
+        return rewrite(func, _label) if Function in kinds_in(func) or func.is_primitive else func

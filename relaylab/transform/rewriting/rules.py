@@ -201,7 +201,8 @@ class Engine:
         return Counter(c for node in walk((expr,)) for c in children(node))
 
     def _at(self, new: Expr, old: Expr) -> Expr:
-        self.types.keep(new, old)
+        if new is not old:
+            self.types.keep(new, old)
         for _ in range(LIMIT):
             after = self._try(new)
             if after is None:
