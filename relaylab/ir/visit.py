@@ -107,14 +107,16 @@ def remake(expr: Expr, new: Sequence[Expr]) -> Expr:
 def remade(expr: Expr, new: tuple[Expr, ...]) -> Expr:
     """`expr` made anew of other parts, with its type if that cannot be another one: inference need not find it again.
 
-    A call of an operator has it as long as its arguments have theirs, and no constant is new that may be refused.
+    A call of an operator or of a function written in place has it as long as its parts have theirs, and no constant is
+    new that may be refused.
     """
     asked = False
     if type(expr) is Call:
         made = Call.of_parts(new[0], new[1:], expr.attrs, expr.type_args, expr.span)
-        if type(expr.op) is not Op:
+        if type(expr.op) is Op:
+            asked = expr.op.definition.refuses_values
+        elif type(expr.op) is not Function:
             return made
-        asked = expr.op.definition.refuses_values
     else:
         made = remake(expr, new)
     found = expr.inferred

@@ -6,7 +6,8 @@ from relaylab.ir.base import Expr, set_type
 from relaylab.ir.digest import structural_hash
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
-from relaylab.ir.visit import kinds_in, rewrite
+from relaylab.ir.trail import derived
+from relaylab.ir.visit import kinds_in, post_order, rewrite
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -20,9 +21,16 @@ def _label(new: Expr, old: Expr) -> Expr:
     return new
 
 
+def _labelled(func: Function) -> dict[Expr, Expr]:
+    """The kernels of a function with their labels; nothing where kernels stand in kernels."""
+    kernels = [n for n in post_order(func) if type(n) is Function and n.is_primitive]
+    plain = not any(Function in kinds_in(n) for n in kernels)
+    return {n: derived(_label(n, n), n) for n in kernels} if plain else {}
+
+
 @pass_(level=1, idempotent=True)
 class LabelOps(FunctionPass):
     """Writes the structural hash of each primitive function into its attribute `hash`."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
-        return rewrite(func, _label) if Function in kinds_in(func) or func.is_primitive else func
+        return rewrite(func, _label, memo=_labelled(func))
