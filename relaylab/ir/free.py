@@ -57,6 +57,9 @@ def types_in(expr: Expr) -> Iterator[Type]:
     return (t for n in walk((expr,)) for t in written(n))
 
 
+_WRITTEN = frozenset((Call, Var, Function))
+
+
 def written(node: Expr) -> tuple[Type, ...]:
     """The types that are written in one node."""
     kind = type(node)
@@ -101,7 +104,7 @@ def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
 
 def unbound_types(nodes: Sequence[Expr]) -> list[TypeVar]:
     """The type variables among all nodes of an expression that none of them declares."""
-    types = [t for n in nodes for t in written(n) if type(t) is not TensorType]
+    types = [t for n in nodes if type(n) in _WRITTEN for t in written(n) if type(t) is not TensorType]
     return _undeclared(types, [v for n in nodes if isinstance(n, Function) for v in n.type_params]) if types else []
 
 

@@ -262,6 +262,7 @@ def rewrite(
         return () if n in done or (keep is not None and keep(n)) else children(n)
 
     below = unknown if keep is not None or done else children
+    moved = bool(done)  # until something has become something else all parts are the old ones
     for node in walk((expr,), below):
         if node in done:
             continue
@@ -270,8 +271,8 @@ def rewrite(
             continue
         if trail is not None:
             trail.site = node
-        new, parts = node, children(node)
-        if parts:
+        new = node
+        if moved and (parts := children(node)):
             fresh = tuple([done[c] for c in parts])
             if fresh != parts:
                 new = remade(node, fresh)
@@ -279,6 +280,7 @@ def rewrite(
                     kept.record(node, new)
         after = done[node] = post(new, node)
         if after is not node:
+            moved = True
             expect(after, Expr, "what a node becomes")
             if kept is not None:
                 kept.record(node, after)
