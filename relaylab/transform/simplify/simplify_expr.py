@@ -159,12 +159,19 @@ def two_casts(root, types, x, inner):
     return call("cast", x, dtype=target.dtype) if not whole or widens(source.dtype, target.dtype) else None
 
 
+@rule(is_op("cast_like")(x, like))
+def cast_like(root, types, x):
+    """The data type of another tensor is known: that tensor is not needed."""
+    target = types.tensor(root)
+    return call("cast", x, dtype=target.dtype) if target is not None else None
+
+
 def widens(source: str, target: str) -> bool:
     """Whether a cast keeps every value. (Numpy takes float64 for wide enough for int64, which it is not.)"""
     return np.can_cast(source, target) and not (bits(source) == 64 and "float" in target and "int" in source)
 
 
-CASTS = RuleSet([same_cast, two_casts])
+CASTS = RuleSet([same_cast, two_casts, cast_like])
 
 # ---- order statistics do not see quantization
 
