@@ -3,6 +3,8 @@
 The engine keeps it, not the author of a pass: the rewriting kernel (`visit.rewrite`) and the
 rule engine record into the trail that is open, and a node built while one is open inherits
 the place in the source (span) of the node that is being rewritten.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything that walks a program stands on these functions, so that a chain of a hundred
 thousand nodes passes through every analysis, every pass and every picture.
 
-Choices: docs/choices.md, Kernels.
+Choices: docs/choices.md, Kernels and Passes.
 """
 
 from __future__ import annotations

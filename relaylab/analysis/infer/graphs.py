@@ -2,6 +2,8 @@
 
 Passes ask for the types of such functions after every change. Where anything is unknown, or wrong, the function is left
 to the rules for all programs, which say what is missing.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations

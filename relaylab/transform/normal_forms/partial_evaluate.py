@@ -10,6 +10,8 @@ is smaller than in every one around it; a function that does not may be entered 
 that it is given, `DEPTH` times. No function of the module gets more than `FUEL` bodies in all, and all of
 them together no more for calls with arguments of which nothing is known, `main` first: each function of a row with all
 that it calls would be as much as the square of the row.
+
+Choices: docs/choices.md, Passes.
 """
 
 from __future__ import annotations
