@@ -304,6 +304,8 @@ def same_value(a: object, b: object) -> bool:
 
 def value_label(value: object) -> str:
     """A text that is the same for equal attribute values (floats, which agree within a tolerance, are left out)."""
+    if type(value) in _WRITTEN:  # nearly all
+        return repr(value)
     match value:
         case None | str() | bool() | int() | AnyDim():
             return repr(value)
@@ -323,12 +325,16 @@ def value_label(value: object) -> str:
             return type(value).__name__
 
 
+_WRITTEN = frozenset((NoneType, str, bool, int, IntImm))
+
+
 def fields_label(attrs: Attrs | DictAttrs | None) -> str:
     """A text that is the same for equal values under equal names, whatever kind of record holds them."""
     if isinstance(attrs, Attrs):
         try:
             return attrs.known_label
         except AttributeError:  # found once: kernels share their records, and are hashed again and again
-            set_field(attrs, "known_label", value_label(dict(attrs.items())))
+            own = attrs.__dict__
+            set_field(attrs, "known_label", ",".join([f"{k}={value_label(own[k])}" for k in sorted(attrs.fields)]))
             return attrs.known_label
     return value_label(attrs or {})

@@ -7,7 +7,7 @@ from relaylab.ir.digest import structural_hash
 from relaylab.ir.expr import Function
 from relaylab.ir.module import IRModule
 from relaylab.ir.trail import derived
-from relaylab.ir.visit import kinds_in, post_order, rewrite
+from relaylab.ir.visit import keep_order, kinds_in, post_order, rewrite
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import FunctionPass
@@ -15,7 +15,9 @@ from relaylab.transform.engine.manager import FunctionPass
 
 def _label(new: Expr, old: Expr) -> Expr:
     if isinstance(new, Function) and new.is_primitive and not new.attr("hash"):
+        order = post_order(new)
         new = new.with_attr("hash", f"{structural_hash(new) & (1 << 64) - 1:016x}")
+        keep_order(new, order[:-1])
     if new.inferred is None:  # a label changes no types: nothing is left for inference to do
         set_type(new, old.inferred)
     return new
