@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -28,12 +28,18 @@ def stored(x: np.ndarray, dtype: str) -> np.ndarray:
     return x.astype("int64").astype(dtype) if "int" in dtype else x.astype(dtype)
 
 
-def in_float32(record: Operator, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-    """A sum of products of floats of 16 bits as one of float32 numbers, rounded once; None for other data types."""
+def in_float32(
+    record: Operator, inputs: Sequence[Expr], types: Sequence[TensorType], keep: Container[int] = ()
+) -> Expr | None:
+    """A sum of products of floats of 16 bits as one of float32 numbers, rounded once; None for other data types.
+
+    The inputs of the numbers in `keep` stay as they are.
+    """
     dtypes = [t.dtype for t in types]
-    if dtypes[-1] not in (*NARROW, "float32") or not set(NARROW) & set(dtypes[:-1]):
+    narrow = [d in NARROW and k not in keep for k, d in enumerate(dtypes)]
+    if dtypes[-1] not in (*NARROW, "float32") or not set(NARROW) & set(dtypes[:-1]) or not any(narrow):
         return None
-    wide = [_widened(x) if d in NARROW else x for x, d in zip(inputs, dtypes)]
+    wide = [_widened(x) if here else x for x, here in zip(inputs, narrow)]
     found = call_operator(record.op_name, *wide, **{**dict(record.items()), "out_dtype": "float32"})
     return found if dtypes[-1] == "float32" else call_operator("cast", found, dtype=dtypes[-1])
 

@@ -23,6 +23,7 @@ from relaylab.codegen.templates.pack import Packing
 from relaylab.codegen.templates.problem import Choices
 from relaylab.codegen.templates.product_family import product_cycles, product_of
 from relaylab.ir import Call
+from relaylab.loop.scalar import NARROW
 from relaylab.support.errors import RelayError
 
 ONE_TILE = 4
@@ -110,6 +111,8 @@ class MatrixProductKernel(RowMajorProduct):
     def placed(self, data: MemoryView, weight: MemoryView | None, out: MemoryView) -> GemmSpec:
         """The spec with the operands where they lie; `weight` is None when it is packed."""
         right = _swapped(dense_view(self.call.args[1]) if weight is None else weight, self.transpose_b)
+        if weight is None and right.dtype == "float16" and not self.target.converts_halves:
+            right = replace(right, dtype=data.dtype)
         left = _swapped(data, self.transpose_a)
         a, b, o = (RowMajorProduct.out_view(self, view) for view in (left, right, out))
         if self.turned:
@@ -157,9 +160,10 @@ def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contracti
     left, right, out = (tensor_type(e) for e in (*call.args[:2], call))
     attrs = cast("MatrixProductAttrs", call.attrs)
     dtypes = (left.dtype, right.dtype, out.dtype)
-    if (len(set(dtypes)) > 1 and dtypes != FACTORS) or len(left.shape) < 2:
+    narrow = left.dtype == out.dtype == "float32" and right.dtype in NARROW
+    if (len(set(dtypes)) > 1 and dtypes != FACTORS and not narrow) or len(left.shape) < 2:
         return None
-    packs = dtypes == FACTORS
+    packs = dtypes == FACTORS or narrow
     product = MatrixProductKernel(call, bool(attrs.transpose_b), bool(attrs.transpose_a), minimal, packs, target)
     data, weight, result = map(dense_view, (*call.args[:2], call))
     return None if supports_gemm(product.placed(data, None if packs else weight, result)) else product

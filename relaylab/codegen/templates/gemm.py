@@ -3,6 +3,7 @@
 The left side is read as it lies, row by row, and broadcast; the right side is the vector side: prepacked when it is
 a constant, read in place when its columns are contiguous, else gathered panel by panel into scratch. The whole
 reduction stays in registers.
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.pack import Packing, WeightMatrix
 from relaylab.codegen.templates.problem import DTYPES, Choices, OutputAxis, Problem, Tap, Weights, merge_axes
 from relaylab.codegen.templates.product_family import contractions, pack_weights, packing_of, product_cycles
+from relaylab.loop.scalar import NARROW
 from relaylab.support.errors import RelayValueError
 
 GATHERED_ROWS = 128  # rows that read a panel again; with 32 the copy costs 10 %, with 128 it gains 2 to 5 %
@@ -34,7 +36,8 @@ class GemmSpec:
     `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
     `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
     Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32, or, if its columns are
-    contiguous, as it is; `left` and `right` are the roles of the sides.
+    contiguous, as it is; `left` and `right` are the roles of the sides. A constant may be of floats of 16 bits beside a
+    left side of float32.
     """
 
     a: MemoryView
@@ -61,7 +64,8 @@ class GemmSpec:
 def supports_gemm(spec: GemmSpec) -> str:
     """Why this template does not do the product; empty when it does."""
     bytes_ = spec.words or spec.packed and (spec.a.dtype, spec.b.dtype) == FACTORS[:2]
-    if not bytes_ and (spec.a.dtype != spec.b.dtype or spec.a.dtype not in DTYPES):
+    narrow = spec.packed and spec.constant and (spec.a.dtype == "float32" and spec.b.dtype in NARROW)
+    if not bytes_ and not narrow and (spec.a.dtype != spec.b.dtype or spec.a.dtype not in DTYPES):
         return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
     if 0 in (*spec.out.shape, spec.a.shape[2]):
         return "an empty extent"
@@ -79,7 +83,7 @@ def gemm_problem(spec: GemmSpec) -> Problem:
         rows.insert(0, OutputAxis(batch, a_step, spec.out.strides[0], 0, (batch,)))
     else:
         member = OutputAxis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
-    weights = Weights(constant=spec.constant)
+    weights = Weights(constant=spec.constant, stored=spec.b.dtype if spec.b.dtype in NARROW else "")
     if not spec.packed:
         _, k_step, n_step = spec.b.strides
         # A large matrix read in place takes a page for each row: from these sizes on, copying a panel first costs less.
@@ -134,4 +138,5 @@ def laid_out_first(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
 
 def pack_gemm(spec: GemmSpec, target: CpuTarget, matrix: np.ndarray) -> Packing:
     """The right side [B or 1, K, N] (any strides) as the kernel of this spec reads it."""
-    return pack_weights(gemm_problem(spec), target, WeightMatrix.of(matrix))
+    problem = gemm_problem(spec)
+    return pack_weights(problem, target, WeightMatrix.of(matrix, problem.stored if matrix.dtype.name in NARROW else ""))

@@ -73,10 +73,12 @@ class WeightMatrix:
     columns: Callable[[int, int], np.ndarray]
 
     @staticmethod
-    def of(matrix: np.ndarray) -> WeightMatrix:
-        """An array [batch, K, N], any strides."""
+    def of(matrix: np.ndarray, dtype: str = "") -> WeightMatrix:
+        """An array [batch, K, N], any strides; of another data type if that is given."""
         batch, depth, columns = matrix.shape
-        return WeightMatrix((batch, depth, columns), matrix.dtype, lambda first, last: matrix[:, :, first:last])
+        own = np.dtype(dtype or matrix.dtype)
+        part = lambda first, last: matrix[:, :, first:last].astype(own, copy=False)
+        return WeightMatrix((batch, depth, columns), own, part)
 
 
 def pack_panels(matrix: WeightMatrix, panel: int, width: int) -> Packing:

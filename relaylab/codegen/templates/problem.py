@@ -76,7 +76,7 @@ class Weights:
     """The vector side and where it comes from.
 
     kind "packed": panels made at build time, or from an input by a kernel of their own (not `constant`),
-    [batch][panel][K][columns of a panel];
+    [batch][panel][K][columns of a panel]; of the data type `stored`, or that of the problem;
     kind "rows": element (k, n) at `start + batch + k * self.k + n`, read where it lies;
     kind "bytes": the same of words whose bytes lie `k / 4` apart, put together as they are read;
     kind "gathered": element (k, n) by steps `k` and `n`, each panel is brought into scratch first.
@@ -87,6 +87,7 @@ class Weights:
     k: int = 0
     n: int = 1
     constant: bool = True
+    stored: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,11 @@ class Problem:
     word: int = 1
     choices: Choices = ()
     minimal: bool = False
+
+    @property
+    def stored(self) -> str:
+        """The data type of the weights in memory."""
+        return self.weights.stored or self.dtype
 
     @property
     def depth(self) -> int:

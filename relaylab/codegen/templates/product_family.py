@@ -24,10 +24,11 @@ from relaylab.support.errors import RelayError
 class ProductFamily(KernelFamily[Problem]):
     """One way to compute a contraction: its loops, and how it lays out weights.
 
-    With `mixes`, an element of packed weights that are an input is made of several.
+    With `mixes`, an element of packed weights that are an input is made of several; with `widens` packed weights may be
+    of a narrower data type.
     """
 
-    mixes = False
+    mixes = widens = False
 
     def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
         """The parallel loop over work items; operands are `parts.buffers`' "x", "w" and "out"."""
@@ -52,6 +53,8 @@ class ProductFamily(KernelFamily[Problem]):
     def unwanted(self, spec: Problem) -> str:
         if not spec.weights.constant and type(self).blocks is ProductFamily.blocks:
             return "it packs constants only"
+        if spec.stored != spec.dtype and not self.widens:
+            return f"it reads no weights of {spec.stored}"
         return super().unwanted(spec)
 
 
@@ -139,8 +142,8 @@ def _buffers(
     sizes = [max(map(_x_reach, problems)), max(map(_w_reach, problems, packed)), max(map(_out_reach, problems))]
     found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
     found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
-    if first.weights.kind == "bytes":
-        found[roles[1]] = Tensor(roles[1], (sizes[1],), FACTORS[1])
+    if first.weights.kind == "bytes" or first.weights.stored:
+        found[roles[1]] = Tensor(roles[1], (sizes[1],), first.weights.stored or FACTORS[1])
     return found | epilogue_buffers(epilogue, first.channels or first.columns, first.dtype)
 
 

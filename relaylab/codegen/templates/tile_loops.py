@@ -31,7 +31,7 @@ from relaylab.codegen.templates.schedule import (
     unroll,
 )
 from relaylab.codegen.templates.tile_cells import PART_OF_SUM, TileCells, TileSite
-from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index
+from relaylab.loop.expr import Axis, Const, Load, Local, ScalarExpr, Tensor, apply, as_index, cast
 from relaylab.loop.program import Body, Define, For, IfThenElse, LoopNest, Prefetch, Statement, Store
 
 LINE = 64  # bytes of a cache line
@@ -299,7 +299,9 @@ class TileLoops(TileCells):
                 start = [(site.batch, p.batch.w), (site.panel, self.panel * p.weights.n)]
         place = lambda first: parts.place([*start, (k, step), (c, 1)], p.weights.start + first)
         at = lambda first: Load(parts.buffers["w"], (place(first),))
-        return word_of([at(byte * (step // WORD)) for byte in range(WORD)]) if p.weights.kind == "bytes" else at(0)
+        if p.weights.kind == "bytes":
+            return word_of([at(byte * (step // WORD)) for byte in range(WORD)])
+        return cast(at(0), p.dtype)
 
     def _panel_start(self, site: TileSite) -> list[tuple[Place, int]]:
         p = self.problem
@@ -309,7 +311,7 @@ class TileLoops(TileCells):
     def _prefetch(self, site: TileSite, at: Sequence[Place], turns: int) -> Body:
         """What is asked for while some steps are done."""
         start, first, step = self._ahead(site)
-        size = item_bytes(self.problem.dtype)
+        size = item_bytes(self.problem.stored)
         number = self.parts.number(at, [tap.count for tap in self.problem.taps])
         # Every line exactly once over all tiles: fewer lose most of the gain, more cost loads (49 x 512 x 4608:
         # 65 to 87 % of peak).
@@ -361,6 +363,7 @@ class Tiles(ProductFamily):
     title = "ordinary"
     choices = frozenset(CHOICES)
     loops = TileLoops
+    widens = True
 
     def plan(self, problem: Problem, target: CpuTarget) -> Blocking:
         """The tiles and the order of the loops."""
@@ -371,7 +374,7 @@ class Tiles(ProductFamily):
 
     def cycles(self, spec: Problem, target: CpuTarget) -> float:
         weights = spec.batch.extent * spec.depth * spec.columns
-        return estimate(spec, target, weights * item_bytes(spec.dtype))
+        return estimate(spec, target, weights * item_bytes(spec.stored))
 
     def reasons(self, spec: Problem, target: CpuTarget) -> list[str]:
         return plan_reasons(spec, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -30,6 +31,8 @@ from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import broadcast_dims, extent, same_dim
 
 FEW_ROWS = 4
+NARROW_ROWS = 8  # that wait for weights, which are then read as narrow as they are given
+LARGE = 1 << 16  # elements of such weights
 
 
 class Product(OutElementwiseFusable):
@@ -81,6 +84,12 @@ class MatrixProduct(Product):
             shape = (self.units, inner) if self.transpose_b else (inner, self.units)
             return rules.tensor(s, s.unify(given, TensorType(shape, data.dtype)))
         return known
+
+    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        *_, weight, out = types
+        few = not out.is_dynamic and math.prod(out.concrete_shape[:-1]) <= NARROW_ROWS
+        large = isinstance(inputs[1], Constant) and math.prod(weight.concrete_shape) >= LARGE
+        return in_float32(self, inputs, types, keep=(1,) if few and large else ())
 
     def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = self.out_dtype or a.dtype.name
