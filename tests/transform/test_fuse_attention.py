@@ -105,6 +105,18 @@ def test_masks_of_infinities_give_what_the_program_gave(empty) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
 
 
+def test_zeros_that_are_too_large_to_be_folded() -> None:
+    """Stable Diffusion's first layer: 8 heads of 4096 x 4096 scores, for which PyTorch exports as many zeros."""
+    for fill, expected in ((0.0, True), (1.0, False)):
+        q, k, v = (relay.var(name, shape=(8, 4096, 40)) for name in "qkv")
+        scores = relay.nn.batch_matmul(q, k)
+        seen = relay.any(relay.logical_not(relay.equal(scores, relay.const(-INF, "float32"))), axis=-1, keepdims=True)
+        zeros = relay.full(relay.const(fill, "float32"), (8, 4096, 4096), "float32")
+        weights = relay.where(relay.logical_not(seen), zeros, relay.nn.softmax(scores))
+        mod = IRModule.from_expr(relay.nn.batch_matmul(weights, v, transpose_b=False))
+        assert has_attention(fused(mod)) == expected
+
+
 def test_it_is_as_exact_as_two_passes_over_all_scores() -> None:
     shapes = [(2, 256, 64), (2, 1024, 64), (2, 1024, 64)]
     inputs, mod = arrays(shapes), decomposed(shapes)

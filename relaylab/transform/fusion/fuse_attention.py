@@ -97,7 +97,7 @@ WAY = ("nn.batch_matmul", "reshape", "multiply", "divide", "add")
 
 def _empty_as_zero(x: Expr) -> tuple[Expr, list[Expr]]:
     """Softmax below `where(no score is above -inf, 0, softmax)`, and the nodes on the way; else `x` and none."""
-    if not is_call_to(x, "where") or scalar_value(x.args[1]) != 0 or not is_call_to(x.args[2], *SOFTMAX):
+    if not is_call_to(x, "where") or not _zeros(x.args[1]) or not is_call_to(x.args[2], *SOFTMAX):
         return x, []
     inner: list[Expr] = [x]
     at: Expr = x.args[0]
@@ -112,6 +112,11 @@ def _empty_as_zero(x: Expr) -> tuple[Expr, list[Expr]]:
             return (x.args[2], inner) if same else (x, [])
         at = at.args[0]
     return x, []
+
+
+def _zeros(x: Expr) -> bool:
+    """Is it 0 all over? Large constants are not folded."""
+    return scalar_value(x.args[0] if is_call_to(x, "full") else x) == 0
 
 
 @dataclass(frozen=True)
