@@ -105,6 +105,34 @@ def test_masks_of_infinities_give_what_the_program_gave(empty) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("awkward", [None, math.nan, INF, -INF])
+@pytest.mark.parametrize("place", ["q", "k", "v"])
+def test_keys_that_are_hidden_from_all_queries(place, awkward) -> None:
+    """Causal: what no query sees is left out, but a NaN or an infinity there shows as it does in the program."""
+    shapes = [(2, 300, 24), (2, 300, 24), (2, 300, 24), (1, 1, 300, 300)]
+    mod, inputs = decomposed(shapes), arrays(shapes)
+    inputs["mask"] = np.where(np.tri(300, dtype=bool), 0, -INF).astype("float32")[None, None]
+    if awkward is not None:
+        inputs[place][0, 290, 5] = awkward
+    with np.errstate(invalid="ignore"):
+        want = interpreted(mod, inputs)
+    assert np.isfinite(want[1]).all()
+    assert np.isfinite(want[0, :128]).all() == (awkward is None or place == "q")
+    for got in (compiled(fused(mod), inputs), interpreted(fused(mod), inputs)):
+        np.testing.assert_allclose(got, want, rtol=5e-5, atol=5e-6)
+
+
+def test_a_window_of_keys_with_nothing_else_to_see() -> None:
+    """Queries that see a few keys each, and some that see none, in blocks that nobody sees."""
+    shapes = [(1, 130, 8), (1, 700, 8), (1, 700, 8), (1, 1, 130, 700)]
+    mod, inputs = decomposed(shapes, empty=True), arrays(shapes)
+    apart = np.abs(np.arange(130)[:, None] * 5 - np.arange(700))
+    inputs["mask"] = np.where((apart < 9) & (np.arange(130)[:, None] != 77), 0, -INF).astype("float32")[None, None]
+    want = interpreted(mod, inputs)
+    assert np.isfinite(want).all() and not want[0, 77].any()
+    np.testing.assert_allclose(compiled(fused(mod), inputs), want, rtol=5e-5, atol=5e-6)
+
+
 def test_zeros_that_are_too_large_to_be_folded() -> None:
     """Stable Diffusion's first layer: 8 heads of 4096 x 4096 scores, for which PyTorch exports as many zeros."""
     for fill, expected in ((0.0, True), (1.0, False)):

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 QUERIES = 64
 """How many queries lie side by side: vectors of any instruction set, two at a time."""
-KEYS = 256
+KEYS = 128
 """How many keys a block has: its scores, keys and values stay in a second-level cache."""
 ROWS = 6
 """How many rows share a vector that was loaded, two vectors wide: what 16 registers hold."""
 STEPS = 4
 """How many steps of a sum are written out: address arithmetic is done once for them."""
+FINITE = 1e38
+"""What products that are all smaller may sum up to without being infinite."""
 SQUARE = 8
 """How many columns are transposed together."""
 
@@ -140,6 +142,8 @@ class _Queries:
         self.q = p.scratch(self.depth * width, self.dtype)
         self.scores = p.scratch(self.block * width, self.dtype)
         self.mixed = p.scratch(width * self.columns, self.dtype)
+        if self._per_query:
+            self.far = p.scratch(max(self.depth, self.columns), self.dtype)
         self.most, self.total, self.fade = (p.scratch(width, self.dtype) for _ in range(3))
 
     def write(self, out: Tensor, scale: float, zero_empty: bool) -> None:
@@ -171,12 +175,44 @@ class _Queries:
             p.store(self.mixed, k, 0.0)
 
     def _look(self, start: Element, count: int) -> None:
-        """See some more keys, and mix their values in."""
+        """See some more keys, and mix their values in; nothing where the mask hides all of them from all queries."""
+        if not self._per_query:
+            return self._see(start, count)
+        with self.p.when(~self._hidden(start, count)):
+            self._see(start, count)
+
+    def _see(self, start: Element, count: int) -> None:
         self._products(start, count)
         if self._per_query:
             self._masks(start, count)
         self._weights(count)
         self._mix(start, count)
+
+    def _hidden(self, start: Element, count: int) -> Element:
+        """Whether these keys weigh 0 for all queries: the mask is -inf, and scores and values are finite, so that none
+        is made a NaN of.
+        """
+        p, b = self.p, self.p.b
+        none = lambda row, key: b.eq(self._added(self.first + row, start + key), -math.inf)
+        corners = [none(row, key) for row, key in ((0, 0), (self.width - 1, 0), (self.width - 1, count - 1))]
+        hidden = p.let(b.all_of(*corners), "hidden")
+        with p.when(hidden):
+            with p.loop(self.width) as row, p.loop(count, kind="vectorized") as k:
+                p.add(hidden, none(row, k), "all")
+        with p.when(hidden):
+            most = [p.let(b.const(0, self.dtype), "far") for _ in range(3)]
+            for total, tensor, n in zip(most, (self.key, self.value), (self.depth, self.columns)):
+                with p.loop(n, kind="vectorized") as c:
+                    p.store(self.far, c, 0.0)
+                with p.loop(count) as k, p.loop(n, kind="vectorized") as c:
+                    p.store(self.far, c, b.max(self.far(c), b.abs(self._read(tensor, start + k, c))))
+                with p.loop(n, kind="vectorized") as c:
+                    p.add(total, self.far(c), "max")
+            with p.loop(self.width * self.depth, kind="vectorized") as k:
+                p.add(most[2], b.abs(self.q(k)), "max")
+            finite = most[0] * most[2] * self.depth < FINITE
+            p.add(hidden, b.all_of(finite, most[1] < math.inf), "all")
+        return hidden
 
     def _products(self, start: Element, count: int) -> None:
         p = self.p
