@@ -163,7 +163,7 @@ def matrix_product_of(call: Call, target: CpuTarget, minimal: bool) -> Contracti
     narrow = left.dtype == out.dtype == "float32" and right.dtype in NARROW
     if (len(set(dtypes)) > 1 and dtypes != FACTORS and not narrow) or len(left.shape) < 2:
         return None
-    packs = dtypes == FACTORS or narrow
+    packs = dtypes == FACTORS
     product = MatrixProductKernel(call, bool(attrs.transpose_b), bool(attrs.transpose_a), minimal, packs, target)
     data, weight, result = map(dense_view, (*call.args[:2], call))
     return None if supports_gemm(product.placed(data, None if packs else weight, result)) else product

@@ -22,7 +22,7 @@ from relaylab.codegen.templates.program_parts import Place, ProgramParts, around
 from relaylab.codegen.templates.schedule import Blocking, crowd_of, overlapped, size_of, step_cycles, tile_count
 from relaylab.codegen.templates.tile_cells import TileSite
 from relaylab.codegen.templates.tile_loops import TileLoops
-from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, guard
+from relaylab.loop.expr import Const, Load, Local, ScalarExpr, Tensor, as_index, cast, guard
 from relaylab.loop.program import Accumulate, Body, Define, For, LoopNest, Store
 
 FEW_COLUMNS = 4
@@ -130,6 +130,7 @@ class DotLoops(TileLoops):
         terms = [(site.batch, p.batch.x), *((i, axis.x) for i, axis in zip(spot, p.rows))]
         terms += [(i, tap.x) for i, tap in zip(at[:-1], p.taps)]
         value: ScalarExpr = Load(parts.buffers["x"], (parts.place([*terms, (at[-1], width), (c, 1)], p.x_start),))
+        value = cast(value, p.dtype)
         if real < width:
             value = guard(c < real, value, Const(0, p.dtype))
         load = For(c, "vectorized", (Store(x, c, value),))
@@ -146,6 +147,7 @@ class Dots(ProductFamily):
 
     name = "dots"
     title = "few columns"
+    widens = ("x",)
 
     def declines(self, spec: Problem, target: CpuTarget) -> str:
         inner, lanes = spec.taps[-1], target.lanes(spec.dtype)

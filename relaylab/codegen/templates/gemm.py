@@ -36,8 +36,8 @@ class GemmSpec:
     `pack_gemm` lays out (the strides of `b` are then not looked at) and its role is "weight0", else "in1"; what is not
     `constant` a kernel lays out. `minimal` allows algorithms with fewer products, which round a little differently.
     Of bytes a right side that is not packed is given in words, [B or 1, K / 4, N] of int32, or, if its columns are
-    contiguous, as it is; `left` and `right` are the roles of the sides. A constant may be of floats of 16 bits beside a
-    left side of float32.
+    contiguous, as it is; `left` and `right` are the roles of the sides. One side may be of floats of 16 bits beside one
+    of float32.
     """
 
     a: MemoryView
@@ -64,7 +64,7 @@ class GemmSpec:
 def supports_gemm(spec: GemmSpec) -> str:
     """Why this template does not do the product; empty when it does."""
     bytes_ = spec.words or spec.packed and (spec.a.dtype, spec.b.dtype) == FACTORS[:2]
-    narrow = spec.packed and spec.constant and (spec.a.dtype == "float32" and spec.b.dtype in NARROW)
+    narrow = spec.constant and {spec.a.dtype, spec.b.dtype} - {*NARROW} == {"float32"}
     if not bytes_ and not narrow and (spec.a.dtype != spec.b.dtype or spec.a.dtype not in DTYPES):
         return f"dtypes {spec.a.dtype} x {spec.b.dtype}"
     if 0 in (*spec.out.shape, spec.a.shape[2]):
@@ -83,17 +83,18 @@ def gemm_problem(spec: GemmSpec) -> Problem:
         rows.insert(0, OutputAxis(batch, a_step, spec.out.strides[0], 0, (batch,)))
     else:
         member = OutputAxis(batch, a_step, spec.out.strides[0], spec.b.strides[0], (batch,))
-    weights = Weights(constant=spec.constant, stored=spec.b.dtype if spec.b.dtype in NARROW else "")
+    given, stored = (side.dtype if side.dtype in NARROW else "" for side in (spec.a, spec.b))
+    weights = Weights(constant=spec.constant, stored=stored)
     if not spec.packed:
         _, k_step, n_step = spec.b.strides
         # A large matrix read in place takes a page for each row: from these sizes on, copying a panel first costs less.
         worth = m >= GATHERED_ROWS and spec.b.bytes > GATHERED_BYTES * spec.b.shape[0]
         kind = "rows" if n_step == 1 and not worth else "gathered"
-        weights = Weights(kind, spec.b.offset, k_step, n_step)
+        weights = Weights(kind, spec.b.offset, k_step, n_step, stored=stored)
         if spec.b.dtype == FACTORS[1]:
             weights = Weights("bytes", spec.b.offset, k_step * WORD, n_step)
     found = Problem(
-        spec.a.dtype,
+        "float32" if given else spec.a.dtype,
         spec.out.dtype,
         member,
         merge_axes(rows),
@@ -103,6 +104,7 @@ def gemm_problem(spec: GemmSpec) -> Problem:
         out_start=spec.out.offset,
         out_column=spec.out.strides[2],
         weights=weights,
+        given=given,
         choices=spec.choices,
         minimal=spec.minimal,
     )
@@ -128,7 +130,7 @@ def gemm_kernels(spec: GemmSpec, target: CpuTarget, epilogue: Epilogue | None = 
 
 def laid_out_first(spec: GemmSpec, target: CpuTarget) -> GemmSpec | None:
     """The product with a right side that is laid out first; None where that costs more than it gains."""
-    if spec.packed or spec.words or supports_gemm(spec):
+    if spec.packed or spec.words or spec.a.dtype != spec.b.dtype or supports_gemm(spec):
         return None
     found = replace(spec, b=MemoryView.dense(spec.b.shape, spec.b.dtype), packed=True, constant=False)
     problem = gemm_problem(found)

@@ -76,10 +76,11 @@ class Weights:
     """The vector side and where it comes from.
 
     kind "packed": panels made at build time, or from an input by a kernel of their own (not `constant`),
-    [batch][panel][K][columns of a panel]; of the data type `stored`, or that of the problem;
+    [batch][panel][K][columns of a panel];
     kind "rows": element (k, n) at `start + batch + k * self.k + n`, read where it lies;
     kind "bytes": the same of words whose bytes lie `k / 4` apart, put together as they are read;
     kind "gathered": element (k, n) by steps `k` and `n`, each panel is brought into scratch first.
+    Their data type is `stored`, or that of the problem.
     """
 
     kind: str = "packed"
@@ -95,7 +96,8 @@ class Problem:
     """A contraction in the common shape. `channel` is how far a step of the batch moves the output column.
 
     `word` is how many products a step of the reduction does: four for bytes, which lie in the int32 of `x` and `w`.
-    `choices` are numbers that the plan must have. `minimal` allows algorithms with fewer products.
+    `x` is of the data type `given`, or that of the problem. `choices` are numbers that the plan must have. `minimal`
+    allows algorithms with fewer products.
     """
 
     dtype: str
@@ -111,6 +113,7 @@ class Problem:
     out_column: int = 1
     weights: Weights = Weights()
     word: int = 1
+    given: str = ""
     choices: Choices = ()
     minimal: bool = False
 

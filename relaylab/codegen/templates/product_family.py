@@ -5,7 +5,7 @@ Choices: docs/choices.md, Kernels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import Kernel, MemoryView
@@ -24,11 +24,12 @@ from relaylab.support.errors import RelayError
 class ProductFamily(KernelFamily[Problem]):
     """One way to compute a contraction: its loops, and how it lays out weights.
 
-    With `mixes`, an element of packed weights that are an input is made of several; with `widens` packed weights may be
-    of a narrower data type.
+    With `mixes`, an element of packed weights that are an input is made of several; `widens` are the sides,
+    "x" and "w", that may be of a narrower data type.
     """
 
-    mixes = widens = False
+    mixes = False
+    widens: Container[str] = ()
 
     def nest(self, problem: Problem, target: CpuTarget, epilogue: Epilogue, parts: ProgramParts) -> LoopNest:
         """The parallel loop over work items; operands are `parts.buffers`' "x", "w" and "out"."""
@@ -53,8 +54,9 @@ class ProductFamily(KernelFamily[Problem]):
     def unwanted(self, spec: Problem) -> str:
         if not spec.weights.constant and type(self).blocks is ProductFamily.blocks:
             return "it packs constants only"
-        if spec.stored != spec.dtype and not self.widens:
-            return f"it reads no weights of {spec.stored}"
+        narrow = {"x": spec.given, "w": spec.weights.stored}
+        if other := next((dtype for side, dtype in narrow.items() if dtype and side not in self.widens), ""):
+            return f"it reads no {other} there"
         return super().unwanted(spec)
 
 
@@ -141,6 +143,7 @@ def _buffers(
     first = problems[0]
     sizes = [max(map(_x_reach, problems)), max(map(_w_reach, problems, packed)), max(map(_out_reach, problems))]
     found = {role: Tensor(role, (size,), first.dtype) for role, size in zip(roles, sizes)}
+    found[roles[0]] = Tensor(roles[0], (sizes[0],), first.given or first.dtype)
     found[roles[2]] = Tensor(roles[2], (sizes[2],), first.out_dtype)
     if first.weights.kind == "bytes" or first.weights.stored:
         found[roles[1]] = Tensor(roles[1], (sizes[1],), first.weights.stored or FACTORS[1])

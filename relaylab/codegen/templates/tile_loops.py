@@ -76,7 +76,7 @@ class TileLoops(TileCells):
 
         def copy(k: Place, c: Axis) -> Store:
             value = Load(source, (parts.place([*start, (k, p.weights.k), (c, p.weights.n)], p.weights.start),))
-            return Store(panel_buffer, parts.place([(k, columns), (c, 1)]), parts.simplify(value))
+            return Store(panel_buffer, parts.place([(k, columns), (c, 1)]), parts.simplify(cast(value, p.dtype)))
 
         if p.weights.k != 1 or self.width == 1:
             k, c = parts.axis("k", p.depth), parts.axis("c", columns)
@@ -283,7 +283,7 @@ class TileLoops(TileCells):
         terms += [(at, axis.x) for at, axis in zip(site.position, p.rows)]
         terms += [(at, tap.x) for at, tap in zip(taps, p.taps)]
         terms += [(a, inner.x), (b, last.x)]
-        return parts.simplify(Load(parts.buffers["x"], (parts.place(terms, p.x_start),)))
+        return parts.simplify(cast(Load(parts.buffers["x"], (parts.place(terms, p.x_start),)), p.dtype))
 
     def _weight(self, site: TileSite, k: ScalarExpr, c: Axis) -> ScalarExpr:
         p, parts = self.problem, self.parts
@@ -363,7 +363,7 @@ class Tiles(ProductFamily):
     title = "ordinary"
     choices = frozenset(CHOICES)
     loops = TileLoops
-    widens = True
+    widens = ("x", "w")
 
     def plan(self, problem: Problem, target: CpuTarget) -> Blocking:
         """The tiles and the order of the loops."""

@@ -11,6 +11,7 @@ import numpy as np
 from relaylab.ir.expr import Call, Constant, Expr
 from relaylab.ir.op import facets, is_call_to
 from relaylab.ir.types import AnyDim, Dim, IntImm, TensorType, Type, type_text
+from relaylab.loop.scalar import NARROW
 from relaylab.op import rules
 from relaylab.op.base import (
     Broadcast,
@@ -31,8 +32,8 @@ from relaylab.op.products import dims, elements, exact, in_float32, stored
 from relaylab.op.shapes import broadcast_dims, extent, same_dim
 
 FEW_ROWS = 4
-NARROW_ROWS = 8  # that wait for weights, which are then read as narrow as they are given
-LARGE = 1 << 16  # elements of such weights
+NARROW_ROWS = 8  # that wait for constants, which are then read as narrow as they are given; of inputs `FEW_ROWS`
+LARGE = 1 << 16  # elements of such a side
 
 
 class Product(OutElementwiseFusable):
@@ -86,10 +87,10 @@ class MatrixProduct(Product):
         return known
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        *_, weight, out = types
-        few = not out.is_dynamic and math.prod(out.concrete_shape[:-1]) <= NARROW_ROWS
-        large = isinstance(inputs[1], Constant) and math.prod(weight.concrete_shape) >= LARGE
-        return in_float32(self, inputs, types, keep=(1,) if few and large else ())
+        out = types[-1]
+        rows = 0 if out.is_dynamic else math.prod(out.concrete_shape[:-1])
+        most = NARROW_ROWS if isinstance(inputs[1], Constant) else FEW_ROWS
+        return in_float32(self, inputs, types, keep=_waited_for(types[1]) if 0 < rows <= most else ())
 
     def reference(self, a: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = self.out_dtype or a.dtype.name
@@ -110,6 +111,22 @@ class MatrixProduct(Product):
     def macs(self, types: Sequence[Type], out: Type) -> int:
         inner = dims(types[0])[-2 if self.transpose_a else -1]
         return elements(out) * int(inner) if isinstance(inner, int) else 0
+
+
+def _waited_for(right: TensorType) -> Sequence[int]:
+    """The number of the right side of a product of few rows, if it is so large that they wait for it."""
+    return (1,) if not right.is_dynamic and math.prod(right.concrete_shape) >= LARGE else ()
+
+
+def _before_widening(x: Expr) -> Expr:
+    """What was floats of 16 bits before it became `x`, of another shape maybe; itself if it was none."""
+    at = x
+    while isinstance(at, Call) and is_call_to(at, "reshape"):
+        at = at.args[0]
+    if not isinstance(at, Call) or not is_call_to(at, "cast") or facets(at).dtype != "float32":
+        return x
+    source = at.args[0].inferred
+    return at.args[0] if isinstance(source, TensorType) and source.dtype in NARROW else x
 
 
 @op("nn.matmul", level=1, attrs_key="Matmul")
@@ -254,7 +271,18 @@ class batch_matmul(Product):
         return TensorType((AnyDim() if batch is None else batch, m, n), self.dtype(s, a, c))
 
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
-        return in_float32(self, inputs, types) or self._of_few_rows(inputs, types)
+        few = not types[0].is_dynamic and types[0].concrete_shape[2 if self.transpose_a else 1] <= FEW_ROWS
+        found = in_float32(self, inputs, types, keep=_waited_for(types[1]) if few else ())
+        found = found or self._of_few_rows(inputs, types)
+        return found or (self._narrow(inputs, types) if few and _waited_for(types[1]) else None)
+
+    def _narrow(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+        """Few rows by a large right side that was floats of 16 bits: those are read."""
+        x = _before_widening(inputs[1])
+        if types[-1].dtype != "float32" or x is inputs[1]:
+            return None
+        right = call_operator("reshape", x, newshape=types[1].concrete_shape)
+        return call_operator(self.op_name, inputs[0], right, **{**dict(self.items()), "out_dtype": "float32"})
 
     def _of_few_rows(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """Few rows by a right side that was turned, and maybe scaled: the rows are scaled, and it is read as it lies.
@@ -267,10 +295,12 @@ class batch_matmul(Product):
         x, turned, scale = _before_turns(inputs[1])
         if not turned or not isinstance(x.inferred, TensorType):
             return None
-        right = call_operator("reshape", x, newshape=(types[1].concrete_shape[0], *x.inferred.concrete_shape[-2:]))
+        shape = (types[1].concrete_shape[0], *x.inferred.concrete_shape[-2:])
+        x = _before_widening(x) if types[-1].dtype == "float32" and _waited_for(types[1]) else x
+        right = call_operator("reshape", x, newshape=shape)
         by = Constant(np.array(scale, types[0].dtype))
         left = inputs[0] if scale == 1 else call_operator("multiply", inputs[0], by)
-        record = {**dict(self.items()), "transpose_b": not self.transpose_b}
+        record = {**dict(self.items()), "transpose_b": not self.transpose_b, "out_dtype": types[-1].dtype}
         return call_operator(self.op_name, left, right, **record)
 
     def _reading(self) -> str:
