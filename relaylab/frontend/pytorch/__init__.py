@@ -12,6 +12,7 @@ from relaylab.frontend.pytorch.operators import (
     combining,
     complexes,
     contract,
+    control,
     conv,
     create,
     decomposed,

@@ -42,11 +42,9 @@ _WHOLE = frozenset(
 
 def needed(graph: Fx) -> list[Any]:
     """The nodes that say what a graph gives, changes or is given: checks that torch wrote into it compute nothing."""
-    from torch._ops import HigherOrderOperator
-
     kept: set[Any] = set()
     for node in reversed(graph.nodes):
-        runs = changes(node) or isinstance(node.target, HigherOrderOperator)
+        runs = changes(node) or _takes_graphs(node.target)
         if runs or node in kept or node.op in ("output", "placeholder"):
             kept.update((node, *node.all_input_nodes))
     return [n for n in graph.nodes if n in kept]
@@ -75,7 +73,7 @@ class Expansion:
 
     def _node(self, module: Fx, node: Fx, values: dict[Any, Any], origin: Fx) -> Fx:
         if node.op == "get_attr":
-            held = _attribute(module, node.target)
+            held = attribute(module, node.target)
             if hasattr(held, "graph"):
                 return held
             new = self.graph.get_attr(f"held{len(self.held)}")
@@ -101,6 +99,8 @@ class Expansion:
     def _stays(self, target: object) -> bool:
         """What torch takes apart is taken apart, as its parts are exact to the corners, but for a few."""
         name = name_of(target)
+        if _takes_graphs(target):
+            return False  # what is in its graphs is taken apart by torch
         return self.known(name) or (name in TABLE and (name in _WHOLE or target not in self.table()))
 
     def _purely(self, node: Fx, values: dict[Any, Any]) -> Fx:
@@ -195,6 +195,12 @@ class Expansion:
         return traced
 
 
+def _takes_graphs(target: Fx) -> bool:
+    from torch._ops import HigherOrderOperator
+
+    return isinstance(target, HigherOrderOperator)
+
+
 def _is_new(target: Fx) -> bool:
     """Does an operator give a tensor that shares no memory with another?"""
     schema = getattr(target, "_schema", None)
@@ -209,7 +215,8 @@ def _composed() -> Fx:
     return DispatchKey.CompositeImplicitAutograd
 
 
-def _attribute(module: Fx, path: str) -> Fx:
+def attribute(module: Fx, path: str) -> Fx:
+    """What a module has under a path of names."""
     for word in path.split("."):
         module = getattr(module, word)
     return module

@@ -8,12 +8,12 @@ Choices: docs/choices.md, Importing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relaylab.frontend.pytorch.expansion import Expansion, needed
+from relaylab.frontend.pytorch.expansion import Expansion, attribute, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
@@ -48,12 +48,13 @@ class TorchImporter:
         self.nodes: list[Any] = needed((parts or program).graph)
         self.held: Mapping[str, Any] = parts.held if parts else {}
         self.g = TorchGraph(dim_names(program))
+        self.g.convert_body = self._body
         self.values: dict[str, Any] = {}
 
     def check_operators(self) -> None:
         """Raise one error that names all operators without converter, and one if the model changes itself."""
         missing: dict[str, str] = {}
-        for node in self.nodes:
+        for node in self._all_nodes():
             if node.op == "call_function":
                 name = name_of(node.target)
                 if name not in TABLE and self._custom(name) is None:
@@ -68,6 +69,14 @@ class TorchImporter:
                 code="import.mutation",
                 help="a model in training mode does: model.eval(); state that must be kept is an input and an output",
             )
+
+    def _all_nodes(self) -> Iterator[Any]:
+        """The nodes of the program, and of the bodies of its branches and loops."""
+        graphs: list[tuple[Any, list[Any]]] = [(self.program.graph_module, self.nodes)]
+        for module, nodes in graphs:
+            yield from nodes
+            held = [attribute(module, n.target) for n in nodes if n.op == "get_attr" and n.target not in self.held]
+            graphs += [(m, needed(m.graph)) for m in held if hasattr(m, "graph")]
 
     def inputs(self, names: Sequence[str], types: Sequence[TensorType]) -> list[Var]:
         """Variables for the user's inputs, under the given names and types or torch's; parameters become known."""
@@ -107,16 +116,7 @@ class TorchImporter:
 
     def outputs(self) -> list[Expr]:
         """The expressions of the program's outputs, then what the inputs are that it writes to (caches)."""
-        last: Any = None
-        for node in self.nodes:
-            if node.op == "call_function":
-                self._node(node)
-            elif node.op == "get_attr":
-                name = str(node.target)
-                held = self.held[name] if name in self.held else getattr(self.program.graph_module, name)
-                self.values[node.name] = _constant(array_of(held, "it"))
-            elif node.op == "output":
-                last = node.args[0]
+        last = self._converted(self.program.graph_module, self.nodes)
         kinds = [s.kind.name for s in self.program.graph_signature.output_specs]
         given = [n for wanted in (False, True) for n, k in zip(last or (), kinds) if (k == _WRITTEN) == wanted]
         found = [self._argument(n) for n in given if n is not None]
@@ -129,6 +129,29 @@ class TorchImporter:
         if not found:
             raise RelayValueError("the model has no output that is a tensor", code="import.output")
         return [v if isinstance(v, Expr) else Constant(np.asarray(v)) for v in found]
+
+    def _converted(self, module: Any, nodes: Sequence[Any]) -> Any:
+        """Convert the nodes of a module, in their order; what its output names."""
+        last: Any = None
+        for node in nodes:
+            if node.op == "call_function":
+                self._node(node)
+            elif node.op == "get_attr":
+                name = str(node.target)
+                held = self.held[name] if name in self.held else attribute(module, name)
+                self.values[node.name] = held if hasattr(held, "graph") else _constant(array_of(held, "it"))
+            elif node.op == "output":
+                last = node.args[0]
+        return last
+
+    def _body(self, module: Any, given: Mapping[str, Any], where: str) -> list[Any]:
+        """What the body of a branch or loop gives for values of its inputs."""
+        outer, self.values = self.values, dict(given)
+        try:
+            last = self._converted(module, needed(module.graph))
+            return [self._argument(n) for n in (last if isinstance(last, (list, tuple)) else [last])]
+        finally:
+            self.values = outer
 
     def _weight(self, name: str, param: bool) -> Expr | ComplexParts:
         tensors: Any = {**self.program.constants, **self.program.state_dict}

@@ -16,7 +16,6 @@ TABLE: dict[str, Convert] = {}
 
 _TRAINING = "the model is in training mode: model.eval()"
 _RANDOM = "random numbers are not drawn in imported programs: make them an input"
-_CONTROL = "control flow is not imported; torch.where chooses values"
 _GRADIENT = "gradients are not imported: export the model alone, relay.transform.gradient makes its gradient"
 _MATRICES = "eigenvalues are computed of symmetric matrices (torch.linalg.eigh): give others, or a custom_convert_map"
 
@@ -30,11 +29,8 @@ _HELP = {
         ("normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "multinomial"), _RANDOM
     ),
     **dict.fromkeys(("linalg_eig", "_linalg_eigvals", "linalg_lstsq"), _MATRICES),
-    "cond": _CONTROL,
     "out": "it writes into an argument: torch.export leaves the form that gives a new tensor",
     "resize_": "a tensor is not resized in its place: reshape, slices and torch.cat make a new one",
-    "scan": "control flow is not imported; write the loop out",
-    "while_loop": "control flow is not imported; write the loop out",
 }
 """The way on, by the operator's name (`out`: by that of its overload)."""
 
@@ -65,7 +61,9 @@ def name_of(target: object) -> str:
     if schema is None:
         module = getattr(target, "__module__", None) or ""
         word = getattr(target, "__name__", str(target))
-        return f"operator.{word}" if module in ("_operator", "math", "torch") or word == "pow" else word
+        if module in ("_operator", "math", "torch") or word == "pow":
+            return f"operator.{word}"
+        return f"{word}.default"  # what takes graphs
     space, _, name = str(schema.name).partition("::")
     return f"{'' if space == 'aten' else space + '.'}{name}.{schema.overload_name or 'default'}"
 

@@ -11,8 +11,8 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import nodes_below
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.table import converts
+from relaylab.frontend.open_loops import open_loop, turns_of
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
 from relaylab.ir.scope_builder import while_loop
 from relaylab.support.errors import RelayError, RelayValueError

@@ -18,11 +18,11 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.open_loops import open_loop, turns_of
 from relaylab.frontend.onnx.operators.activation import exponential, softplus, straight
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.quantized import dynamic_quantize_matmul
 from relaylab.frontend.onnx.table import CONTRIB, converts
+from relaylab.frontend.open_loops import open_loop, turns_of
 from relaylab.ir import AnyDim, Call, Constant, Expr, Tuple, const, is_call_to
 from relaylab.op import nn
 
