@@ -16,6 +16,7 @@ from relaylab.frontend.pytorch.operators import (
     conv,
     create,
     decomposed,
+    detection,
     distance,
     found,
     indexing,

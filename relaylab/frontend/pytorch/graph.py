@@ -33,7 +33,7 @@ class TorchGraph(Graph):
         self.open: dict[str, int | SymbolicDim] = {}
         """The open dimensions of inputs by torch's names, and the numbers that are given for them."""
 
-    def named(self, formula: Size, given: Dim) -> int | AnyDim:
+    def opened(self, formula: Size, given: Dim) -> int | AnyDim:
         """A dimension of an input: a number, which may be `given`, a size with its name, or `Any`."""
         if isinstance(formula, int):
             return IntImm(formula)

@@ -111,7 +111,7 @@ class TorchImporter:
     def _input(self, name: str, value: Tensor, given: Sequence[TensorType]) -> TensorType:
         """The type of an input, its open dimensions under torch's names where no number is given."""
         agreed = _agreed(name, type_of(value, f"the input `{name}`"), given)
-        dims = [self.g.named(size_of(d), known) for d, known in zip(value.shape, agreed.shape)]
+        dims = [self.g.opened(size_of(d), known) for d, known in zip(value.shape, agreed.shape)]
         return TensorType(dims, agreed.dtype)
 
     def outputs(self) -> list[Expr]:
