@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((1, 16, 3)).astype("float32")
 CONSTANTS = {
     "zero": [0], "one": [1], "two": [2], "three": [3], "last": [-1], "far": [2**62], "first": 0, "step": 1, "four": [4],
-    "minus": [-5], "seven": [7],
+    "minus": [-5], "seven": [7], "sixteen": [16],
 }  # fmt: skip
 
 
@@ -27,6 +27,13 @@ CASES = {
     "a table": [SIZE, n("Slice", "table zero n one", "t"), n("Add", "x t", "y")],
     "a table from a size on": [
         SIZE, n("Add", "n two", "m"), n("Slice", "table two m one", "t"), n("Add", "x t", "y"),
+    ],
+    "the end of a table": [
+        SIZE, n("Sub", "sixteen n", "m"), n("Max", "m zero", "k"), n("Slice", "table k far one", "t"),
+        n("Add", "x t", "y"),
+    ],
+    "as many as there are of one row": [
+        SIZE, n("Sub", "one n", "m"), n("Max", "m zero", "k"), n("Slice", "row k far one", "t"), n("Add", "x t", "y"),
     ],
     "differences": [
         SIZE, n("Slice", "x zero one one", "a"), n("Concat", "a x", "b", axis=1), n("Add", "n one", "m"),
@@ -61,7 +68,11 @@ def model_of(name: str):
     nodes = CASES[name]
     words = {i for node in nodes for i in node.input}
     given = [onnx.numpy_helper.from_array(np.array(v, "int64"), k) for k, v in CONSTANTS.items() if k in words]
-    given += [onnx.numpy_helper.from_array(a, k) for k, a in (("table", TABLE), ("x0", TABLE[:, :2])) if k in words]
+    given += [
+        onnx.numpy_helper.from_array(a, k)
+        for k, a in (("table", TABLE), ("x0", TABLE[:, :2]), ("row", TABLE[:, :1]))
+        if k in words
+    ]
     inputs = [helper.make_tensor_value_info("x", 1, [1, "n", 3])]
     graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], given)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)

@@ -54,6 +54,20 @@ def test_one_form_for_all_lengths(name: str) -> None:
         np.testing.assert_allclose(got, model(given).numpy(), rtol=2e-5, atol=2e-6)
 
 
+def test_as_many_as_there_are_of_one_row() -> None:
+    """Models with linear biases end a table so along both axes; torch leaves max(1 - n, 0) for an n that is not 0."""
+    table = torch.linspace(0, 1, 64)[None, None, :]
+    model = Of(lambda x: x + table[:, max(0, 1 - x.shape[1]) :, max(0, 64 - x.shape[1]) :])
+    dims = {1: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC}
+    square = lambda n: torch.linspace(-1, 1, n * n).reshape(1, n, n)
+    mod, _ = relay.frontend.from_pytorch(torch.export.export(model, (square(5),), dynamic_shapes=(dims,)))
+    exe = relay.vm.compile(mod, "llvm")
+    machine = relay.vm.VirtualMachine(exe)
+    for n in (5, 2, 17):
+        np.testing.assert_allclose(machine.invoke("main", square(n).numpy()).numpy(), model(square(n)).numpy())
+    assert "one form for all sizes" in exe.stats and "0 of at most" in exe.stats
+
+
 def test_a_part_that_is_copied_has_the_sizes_of_the_program() -> None:
     """A hidden state of the second layer lies in the concatenated states, and is copied for its product."""
     model = torch.nn.LSTM(3, 4, num_layers=2, batch_first=True)

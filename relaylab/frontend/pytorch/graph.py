@@ -1,5 +1,8 @@
 """The program while it is imported: what converters of ATen operators ask for besides types and values."""
 
+# torch need not be installed; what it offers is unknown then
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import math
@@ -26,8 +29,10 @@ class TorchGraph(Graph):
 
     remedy = "export the model with that size fixed, or give its number in input_infos"
 
-    def __init__(self, names: Mapping[str, str] | None = None) -> None:
+    def __init__(self, names: Mapping[str, str] | None = None, ranges: Mapping[Any, Any] | None = None) -> None:
         super().__init__()
+        self.ranges = ranges or {}
+        """What torch says how large the sizes in its formulas are."""
         self.names = names or {}
         """What a user calls the open dimensions, by torch's names."""
         self.open: dict[str, int | SymbolicDim] = {}
@@ -48,6 +53,9 @@ class TorchGraph(Graph):
         """A formula of torch, or a dimension, as a number or an expression of open sizes; None if it is none."""
         if not hasattr(formula, "args"):
             return formula if isinstance(formula, (int, SymbolicDim)) else None
+        only = _only_value(formula, self.ranges) if formula.args else None
+        if only is not None:
+            return only
         found: dict[Any, Any] = {}
         for part in _parts_first(formula):
             below = [found[a] for a in part.args]
@@ -143,6 +151,18 @@ class TorchGraph(Graph):
         rank = self.rank(x)
         given = [dim] if isinstance(dim, int) else list(dim or range(rank))
         return self.axes(given, rank) if rank else []
+
+
+def _only_value(formula: Size, ranges: Mapping[Any, Any]) -> int | None:
+    """What a formula is for all sizes that torch allows, if it is one number: `Max(0, 1 - n)` is 0 from n = 1 on."""
+    if not any(type(part).__name__ in ("Max", "Min") for part in _parts_first(formula)):
+        return None
+    from torch.utils._sympy.value_ranges import bound_sympy
+
+    if not formula.free_symbols <= ranges.keys():
+        return None
+    found = bound_sympy(formula, dict(ranges))
+    return int(found.lower) if found.is_int and found.is_singleton() else None
 
 
 def _parts_first(formula: Size) -> list[Size]:

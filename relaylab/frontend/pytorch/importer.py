@@ -47,7 +47,7 @@ class TorchImporter:
         self.program, self.friendly, self.custom = program, friendly, custom
         self.nodes: list[Any] = needed((parts or program).graph)
         self.held: Mapping[str, Any] = parts.held if parts else {}
-        self.g = TorchGraph(dim_names(program))
+        self.g = TorchGraph(dim_names(program), program.range_constraints)
         self.g.convert_body = self._body
         self.values: dict[str, Any] = {}
 

@@ -11,8 +11,10 @@ from relaylab import op
 from relaylab.frontend.graph import FARTHEST, Graph, elements, is_open, of_count
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
+from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import AnyDim, Constant, Expr
-from relaylab.ir.dims import SymbolicDim, UndecidedSize
+from relaylab.ir.dims import SymbolicDim, UndecidedSize, larger
+from relaylab.ir.free import sizes_in
 from relaylab.op import nn
 
 
@@ -44,11 +46,20 @@ def slice_inputs(
         if all(type(v) is int for v in first):
             return elements(x, dict(zip(along, first)), dict(zip(along, known)))
         if len(known) == 1:
-            begin = op.reshape(op.cast(starts, "int64"), ())
-            places = op.arange(begin, op.reshape(op.cast(ends, "int64"), ()), g.const(1, "int64"), dtype="int64")
+            begin, end = (_place(g, x, along[0], v) for v in (starts, ends))
+            places = op.arange(begin, end, g.const(1, "int64"), dtype="int64")
             return op.take(x, of_count(places, known[0]), axis=along[0])
     wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
     return op.strided_slice(x, wide[0], wide[1], Constant(np.array(by, "int64")), axes=along)
+
+
+def _place(g: Graph, x: Expr, axis: int, limit: Expr) -> Expr:
+    """A limit that a run brings, counted from the front and within the axis."""
+    extent, zero = g.dims(x)[axis], g.const(0, "int64")
+    many = turns_of(x, axis) if is_open(extent) else g.const(extent, "int64")
+    given = op.reshape(op.cast(limit, "int64"), ())
+    front = op.where(op.less(given, zero), op.add(given, many), given)
+    return op.minimum(op.maximum(front, zero), many)
 
 
 def _told(limits: Sequence[Any] | None, dims: Sequence[Any]) -> list[Any]:
@@ -82,9 +93,17 @@ def _extent(limits: Sequence[Any], table: bool = False) -> object:
         begin: Any = first if first >= 0 else extent + first
         end: Any = last if last >= 0 else extent + last
         end = end if end <= extent else extent
-        return end - begin if 0 <= begin <= end else AnyDim()
+        if not 0 <= begin <= end:
+            return AnyDim()
+        return 1 if extent == 1 and end == 1 and _is_short(begin) else end - begin
     except UndecidedSize:
         return AnyDim()
+
+
+def _is_short(begin: object) -> bool:
+    """Whether something begins at max(1 - n, 0) of a size n: at 0 for all sizes but none."""
+    sizes = sizes_in([begin]) if isinstance(begin, SymbolicDim) else []
+    return any(begin == larger(1 - n, 0) for n in sizes)
 
 
 def cut(
