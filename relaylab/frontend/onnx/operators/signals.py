@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.fourier import LONGEST, turns
+from relaylab.frontend.fourier import LONGEST, open_transform, turns
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.frontend.open_loops import turns_of
+from relaylab.ir import Constant, Expr, const
 from relaylab.op.fourier import TwoStepTransform
 
 
@@ -33,8 +35,10 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     """
     rank, axis = g.rank(x), g.axis(axis, g.rank(x))
     shape = g.named(x)
-    if is_open(shape[axis]) or is_open(shape[-1]):
+    if is_open(shape[-1]):
         g.shape(x)  # refuses what is open
+    if is_open(shape[axis]):
+        return _openly(g, node, x, length, axis)
     onesided, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))
     natural = 2 * (shape[axis] - 1) if onesided and inverse else shape[axis]
     n = natural if length is None else g.ints(length, "dft_length")[0]
@@ -60,6 +64,24 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     return op.transpose(out, [order.index(d) for d in range(rank)])
 
 
+def _openly(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: int) -> Expr:
+    """The same for a number of points that only run time knows."""
+    half, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))
+    extent = g.named(x)[axis]
+    many, size = turns_of(x, axis), extent
+    if half and inverse:
+        many, size = op.multiply(op.subtract(many, const(1, "int64")), const(2, "int64")), 2 * (extent - 1)
+    if length is not None:
+        known = g.symbolic(length)
+        if known is None or extent != (known.reshape(-1)[0] // 2 + 1 if half and inverse else known.reshape(-1)[0]):
+            raise node.error(f"{extent} elements to another number of points", "import.dynamic", g.remedy)
+        many, size = op.reshape(same(g, length, "int64"), ()), known.reshape(-1)[0]
+    parts = [op.take(x, const(k, "int64"), axis=g.rank(x) - 1) for k in range(g.dims(x)[-1])]
+    found = open_transform(g, parts, axis, many, size, half, inverse)
+    by = op.cast(many, g.dtype(x))
+    return op.stack([op.divide(v, by) if inverse else v for v in found], -1)
+
+
 def _in_two_steps(g: Graph, x: Expr, n: int, used: int, onesided: bool, inverse: bool) -> TwoStepTransform | None:
     """The transform of whole frames of a known number by two products, if that is better and gives what is wanted."""
     shape, dtypes = g.named(x), ("float32", "float64")
@@ -72,7 +94,7 @@ def _in_two_steps(g: Graph, x: Expr, n: int, used: int, onesided: bool, inverse:
 @converts("STFT", since=17)
 def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = None, length: Expr | None = None) -> Expr:
     """Frames of the signal, one `step` apart, each weighted and transformed: (batch, frames, bins, 2)."""
-    shape, by = (g.named(x)[0], *g.extents(x, 1)), g.ints(step, "frame_step")[0]
+    shape, by = g.named(x), g.ints(step, "frame_step")[0]
     if length is not None:
         n = g.ints(length, "frame_length")[0]
     elif window is not None:
@@ -81,7 +103,8 @@ def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = No
         raise node.error("neither a window nor frame_length is given", code="import.arity")
     parts = shape[2] if len(shape) == 3 else 1
     fits = len(shape) in (2, 3) and parts in (1, 2) and (window is None or g.shape(window) == (n,))
-    if not fits or by < 1 or not 0 < n <= min(LONGEST, shape[1]):
+    open_ = is_open(shape[1])
+    if not fits or by < 1 or not 0 < n <= LONGEST or not (open_ or n <= shape[1]):
         raise node.error(f"frames of {n} every {by} of a signal of the shape {shape}", code="import.shape")
     onesided = bool(node.get("onesided", 1))
     if parts == 1 and not any(map(is_open, shape)) and g.dtype(x) in ("float32", "float64") and 0 not in shape:
@@ -89,9 +112,13 @@ def stft(g: Graph, node: OnnxNode, x: Expr, step: Expr, window: Expr | None = No
         return op.transpose(found, [0, 2, 1, 3])
     table = turns(n, n, onesided, False)[:, :parts]
     frames = (shape[1] - n) // by + 1
-    node.bound(frames, n)
-    at = by * np.arange(frames)[:, None] + np.arange(n)
-    cut = op.take(op.reshape(x, (-1, shape[1], parts)), Constant(at), axis=1)
+    if open_:
+        apart = [op.take(op.reshape(x, (*shape[:2], parts)), const(k, "int64"), axis=2) for k in range(parts)]
+        cut = op.stack([op.sliding_window(p, 1, [n], [by]) for p in apart], -1)
+    else:
+        node.bound(frames, n)
+        at = by * np.arange(frames)[:, None] + np.arange(n)
+        cut = op.take(op.reshape(x, (-1, shape[1], parts)), Constant(at), axis=1)
     if window is not None:
         cut = op.multiply(cut, op.reshape(window, (n, 1)))
     flat = op.reshape(cut, (-1, n * parts))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.fourier import LONGEST, turns
+from relaylab.frontend.fourier import LONGEST, open_transform, turns
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.shapes import stack
@@ -223,8 +225,46 @@ def _in_two_steps(
     return [op.transpose(op.reshape(half, (wanted, *rest)), back) for half in halves]
 
 
-def _points(g: TorchGraph, x: Expr, dims: Sequence[int]) -> int:
-    return math.prod(g.extent(x, g.axis(d, g.rank(x))) for d in dims)
+def _scale(g: TorchGraph, sizes: Sequence[int | Expr], normalization: int) -> float | Expr:
+    """torch's factor of a transform of so many points along each axis."""
+    if not any(isinstance(n, Expr) for n in sizes):
+        return _factor(math.prod(n for n in sizes if isinstance(n, int)), normalization)
+    many = reduce(op.multiply, (op.cast(g.to(n, "int64"), "float64") for n in sizes))
+    one = g.const(1, "float64")
+    return (1.0, op.divide(one, op.sqrt(many)), op.divide(one, many))[normalization]
+
+
+def _along(
+    g: TorchGraph, node: AtenNode, x: ComplexParts | Expr, dims: Sequence[int], inverse: bool, scale: float | Expr,
+    points: int | Expr = 0, first: bool = False,
+) -> list[Expr]:  # fmt: skip
+    """The parts of a transform along some axes, one after another; `points` are those of a real signal along the first
+    or else the last of them."""
+    number, real = (1, scale) if isinstance(scale, Expr) else (scale, None)
+    for k, axis in enumerate(dims):
+        half = k == (0 if first else len(dims) - 1) and (isinstance(points, Expr) or points > 0)
+        part = x.real if isinstance(x, ComplexParts) else x
+        n = points if half else g.size(part, axis)
+        if isinstance(n, Expr) or not isinstance(g.size(part, axis), int):
+            found = _openly(g, node, x, g.axis(axis, g.rank(part)), n, half, inverse)
+            found = found if k or number == 1 else [op.multiply(v, g.const(number, v)) for v in found]
+        else:
+            found = _turned(g, node, x, axis, inverse, 1 if k else number, n if half else 0)
+        x = ComplexParts(*found) if len(found) == 2 else found[0]
+    parts = [x.real, x.imag] if isinstance(x, ComplexParts) else [x]
+    return parts if real is None else [op.multiply(v, op.cast(real, g.dtype(v))) for v in parts]
+
+
+def _openly(
+    g: TorchGraph, node: AtenNode, x: ComplexParts | Expr, axis: int, n: int | Expr, half: bool, inverse: bool
+) -> list[Expr]:
+    """A transform of a number of points that only run time knows."""
+    parts = [x.real, x.imag] if isinstance(x, ComplexParts) else [x]
+    size: Any = g.known_dim(n)
+    extent = g.dims(parts[0])[axis]
+    if size is None or extent != (size // 2 + 1 if half and inverse else size):
+        raise node.error(f"a transform of {size or 'unknown'} points of {extent}", "import.shape", g.remedy)
+    return open_transform(g, parts, axis, g.to(n, "int64"), size, half, inverse)
 
 
 @converts("fft_fftfreq", "fft_rfftfreq")
@@ -237,28 +277,23 @@ def fft_r2c(
     g: TorchGraph, node: AtenNode, x: Expr, dim: Sequence[int], normalization: int, onesided: bool
 ) -> ComplexParts:
     """Real to complex: the last of the axes first, of whose bins one side says all."""
-    scale = _factor(_points(g, x, dim), normalization)
-    n = g.extent(x, g.axis(dim[-1], g.rank(x)))
-    out = ComplexParts(*_turned(g, node, x, dim[-1], scale=scale, points=n if onesided else 0))
-    for axis in dim[:-1]:
-        out = ComplexParts(*_turned(g, node, out, axis))
-    return out
+    sizes = [g.size(x, d) for d in dim]
+    scale, points = _scale(g, sizes, normalization), sizes[-1] if onesided else 0
+    return ComplexParts(*_along(g, node, x, [dim[-1], *dim[:-1]], False, scale, points, True))
 
 
 @of_any("_fft_c2c")
 def fft_c2c(
     g: TorchGraph, node: AtenNode, x: ComplexParts, dim: Sequence[int], normalization: int, forward: bool
 ) -> ComplexParts:
-    scale = _factor(_points(g, x.real, dim), normalization)
-    for k, axis in enumerate(dim):
-        x = ComplexParts(*_turned(g, node, x, axis, not forward, 1 if k else scale))
-    return x
+    scale = _scale(g, [g.size(x.real, d) for d in dim], normalization)
+    return ComplexParts(*_along(g, node, x, dim, not forward, scale))
 
 
 @of_any("_fft_c2r")
-def fft_c2r(g: TorchGraph, node: AtenNode, x: ComplexParts, dim: Sequence[int], normalization: int, size: int) -> Expr:
+def fft_c2r(
+    g: TorchGraph, node: AtenNode, x: ComplexParts, dim: Sequence[int], normalization: int, size: int | Expr
+) -> Expr:
     """Complex to real: the last of the axes last; a bin of it stands for its mirror image too."""
-    scale = _factor(_points(g, x.real, dim[:-1]) * size, normalization)
-    for axis in dim[:-1]:
-        x = ComplexParts(*_turned(g, node, x, axis, True))
-    return _turned(g, node, x, dim[-1], True, scale, size)[0]
+    scale = _scale(g, [*(g.size(x.real, d) for d in dim[:-1]), size], normalization)
+    return _along(g, node, x, dim, True, scale, size)[0]
