@@ -101,6 +101,12 @@ class AtenNode:
         """Whether anything reads the result of that number."""
         return any(user.args[1] == number for user in self.node.users if len(user.args) > 1)
 
+    def run(self, *given: object) -> Tensor:
+        """What torch gives for these arguments, in float64."""
+        import torch
+
+        return cast("Tensor", cast(Any, self.node.target)(*given, dtype=torch.float64))
+
     def error(self, message: str, code: str = "import.node", help: str = "") -> RelayValueError:
         """An error about this node."""
         return RelayValueError(f"{self.name}: {message}", code=code, place=f"  --> {self.place}", help=help)

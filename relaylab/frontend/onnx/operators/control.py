@@ -213,14 +213,13 @@ def scan(g: Graph, node: OnnxNode, *ins: Expr) -> list[Expr]:
     axes = [g.axis(a, g.rank(x)) for a, x in zip(axes, scanned)]
     if any(is_open(g.dims(x)[a]) for a, x in zip(axes, scanned)):
         return _open_scan(g, node, state, list(zip(scanned, axes, back)), list(zip(out_back, out_axes)))
-    turns = {g.shape(x)[a] for a, x in zip(axes, scanned)}
+    turns = {g.dims(x)[a] for a, x in zip(axes, scanned)}
     if len(turns) != 1 or max(turns) > LONGEST or min(turns) < 1:
         raise node.error(f"scanned inputs of {sorted(turns)} slices", code="import.loop")
     rows: list[list[Expr]] = [[] for _ in range(outs)]
     for t in range(turns.pop()):
         slices = [
-            op.take(x, const(g.shape(x)[a] - 1 - t if b else t, "int64"), axis=a)
-            for x, a, b in zip(scanned, axes, back)
+            op.take(x, const(g.dims(x)[a] - 1 - t if b else t, "int64"), axis=a) for x, a, b in zip(scanned, axes, back)
         ]
         found = _body(g, node, "body", _named(node, [*state, *slices]))
         state = found[:fixed]

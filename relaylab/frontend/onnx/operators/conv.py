@@ -119,7 +119,7 @@ def space_to_depth(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 def col2im(g: Graph, node: OnnxNode, x: Expr, image: Expr, block: Expr) -> Expr:
     """Sums of overlapping blocks, of any number of axes."""
     size, kernel = g.ints(image, "image_shape"), g.ints(block, "block_shape")
-    rank, shape = len(size), g.shape(x)
+    rank, shape = len(size), (g.named(x)[0], *g.extents(x, 1))
     strides, dilations = (node.ints(name) or [1] * rank for name in ("strides", "dilations"))
     pads = node.ints("pads") or [0] * (2 * rank)
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations)]

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, rounded_up
+from relaylab.frontend.graph import Graph, is_open, of_count, rounded_up
 from relaylab.frontend.onnx import windows
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import CONTRIB, converts
 from relaylab.frontend.onnx.windows import Windows
+from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Constant, Expr
 from relaylab.op import nn
 
@@ -51,7 +52,7 @@ def max_pool_last(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 def _places(g: Graph, node: OnnxNode, x: Expr, win: Windows, by_columns: bool) -> Expr:
     """Where the largest elements are in the flat input: its parts that meet each tap of the window, and the first
     tap that has the largest one. `by_columns` counts the last axis first."""
-    shape, rank, least = g.shape(x), len(win.kernel), g.dtype(x)
+    shape, rank, least = (g.named(x)[0], *g.extents(x, 1)), len(win.kernel), g.dtype(x)
     lowest = -np.inf if "float" in least else np.iinfo(least).min
     node.bound(*win.kernel)
     padded = nn.pad(x, ((0, 0), (0, 0), *zip(win.before, win.after)), g.const(lowest, x))
@@ -72,9 +73,12 @@ def _places(g: Graph, node: OnnxNode, x: Expr, win: Windows, by_columns: bool) -
         np.expand_dims((np.arange(n) * s - b) * step, [d for d in range(rank) if d != k])
         for k, (n, s, b, step) in enumerate(zip(counts, win.strides, win.before, steps))
     )
-    images = np.arange(shape[0] * shape[1]).reshape(*shape[:2], *[1] * rank) * math.prod(sizes)
     offsets = Constant(np.array(taps, "int64") @ np.array(steps, "int64"))
-    return op.add(op.take(offsets, best), Constant((images + corner).astype("int64")))
+    within = op.add(op.take(offsets, best), Constant(corner.astype("int64")))
+    many = turns_of(x, 0) if is_open(shape[0]) else g.const(shape[0], "int64")
+    images = of_count(op.arange(op.multiply(many, g.const(shape[1], "int64")), dtype="int64"), shape[0] * shape[1])
+    first = op.multiply(images, g.const(math.prod(sizes), "int64"))
+    return op.add(within, op.reshape(first, (*shape[:2], *[1] * rank), allowzero=True))
 
 
 @converts("AveragePool")

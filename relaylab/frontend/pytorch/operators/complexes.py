@@ -166,6 +166,11 @@ def divided(g: TorchGraph, node: AtenNode, a: Number, b: Number) -> ComplexParts
     return ComplexParts(op.divide(over.real, by), op.divide(over.imag, by))
 
 
+@of_complex("sym_size.int")
+def size(g: TorchGraph, node: AtenNode, x: ComplexParts, axis: int) -> int | Expr:
+    return TABLE["sym_size.int"](g, node, x.real, axis)
+
+
 # ---- Fourier transforms
 
 

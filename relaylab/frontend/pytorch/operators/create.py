@@ -70,3 +70,15 @@ def arange(g: TorchGraph, node: AtenNode, *given: object, dtype: object = None) 
     dtype = "int64" if whole else node.dtype  # sizes tell how many whole numbers there are
     found = op.arange(*(g.to(cast(Operand, v), dtype) for v in (start, stop, step)), dtype=dtype)
     return g.to(g.refined(found, node.sizes), node.dtype)
+
+
+@converts(
+    "bartlett_window", "bartlett_window.periodic", "blackman_window", "blackman_window.periodic", "hamming_window",
+    "hamming_window.periodic", "hamming_window.periodic_alpha", "hamming_window.periodic_alpha_beta", "hann_window",
+    "hann_window.periodic", "kaiser_window", "kaiser_window.periodic", "kaiser_window.beta",
+)  # fmt: skip
+def window(g: TorchGraph, node: AtenNode, *given: Operand, dtype: object = None) -> Expr:
+    """What torch itself gives: these have no tensors to read."""
+    if any(isinstance(v, Expr) for v in given):
+        raise node.error("how long a window is must be known", "import.dynamic", g.remedy)
+    return g.const(node.run(*given).numpy(), node.dtype)

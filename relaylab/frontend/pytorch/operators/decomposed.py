@@ -34,18 +34,20 @@ def qr(g: TorchGraph, node: AtenNode, a: Expr, mode: str = "reduced") -> list[Ex
 
 def _tall(g: TorchGraph, a: Expr, full: bool) -> tuple[Expr, Expr, Expr]:
     """U, the singular values and V^T of matrices with at least as many rows as columns."""
-    *_, rows, columns = g.shape(a)
+    rows, columns = g.extents(a, g.rank(a) - 2)
     scaled, sizes, v = op.one_sided_svd(a)
     # Its columns are orthogonal: Q is they, each as it is or negative, and what is missing of lost ones.
     q, r = op.qr(scaled, complete=full)
     one = g.const(1, r)
-    diagonal = op.sum(op.multiply(r, Constant(np.eye(g.shape(r)[-2], columns, dtype=g.dtype(a)))), axis=[-1])
+    diagonal = op.sum(
+        op.multiply(r, Constant(np.eye(g.extent(r, g.rank(r) - 2), columns, dtype=g.dtype(a)))), axis=[-1]
+    )
     signs = op.where(op.less(diagonal, g.const(0, r)), op.negative(one), one)
     return op.multiply(q, op.expand_dims(signs, axis=-2)), sizes, v
 
 
 def _svd(g: TorchGraph, a: Expr, full: bool) -> tuple[Expr, Expr, Expr]:
-    *_, rows, columns = g.shape(a)
+    rows, columns = g.extents(a, g.rank(a) - 2)
     if rows >= columns:
         return _tall(g, a, full)
     u, sizes, v = _tall(g, _turned(g, a), full)
@@ -65,13 +67,13 @@ def svd(
     """The signs of columns of U and rows of V^T may be others than torch's."""
     if compute_uv:
         return list(_svd(g, a, full_matrices))
-    *_, rows, columns = g.shape(a)
+    rows, columns = g.extents(a, g.rank(a) - 2)
     return [None, op.one_sided_svd(a if rows >= columns else _turned(g, a))[1], None]
 
 
 def _mirrored(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> Expr:
     """The symmetric matrices of which a triangle is given."""
-    *_, n, columns = g.shape(a)
+    n, columns = g.extents(a, g.rank(a) - 2)
     if n != columns:
         raise node.error(f"matrices of {n} x {columns} are not symmetric", "import.shape")
     half, unit = (np.tril if lower else np.triu)(np.ones((n, n)), -1 if lower else 1), np.eye(n)
@@ -81,7 +83,7 @@ def _mirrored(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> Expr:
 
 def _eigh(g: TorchGraph, node: AtenNode, a: Expr, lower: bool) -> tuple[Expr, Expr]:
     """The eigenvalues, the smallest first, and vectors as columns, of the triangle that is read."""
-    whole, unit = _mirrored(g, node, op.cast(a, "float64"), lower), Constant(np.eye(g.shape(a)[-1]))
+    whole, unit = _mirrored(g, node, op.cast(a, "float64"), lower), Constant(np.eye(g.extent(a, g.rank(a) - 1)))
     # Singular values of a positive matrix are its eigenvalues.
     size = op.sqrt(op.sum(op.multiply(whole, whole), axis=[-2, -1], keepdims=True))
     more = op.multiply(size, Constant(np.array(LARGER)))
@@ -111,7 +113,7 @@ def pinv(
     """Singular values count that are larger than `atol` and `rtol` times the largest one; of symmetric matrices the
     lower triangle is read.
     """
-    *_, rows, columns = g.shape(a)
+    rows, columns = g.extents(a, g.rank(a) - 2)
     dtype = g.dtype(a)
     numbers = [v for v in (atol, rtol) if v is None or isinstance(v, (int, float))]
     if len(numbers) < 2:
@@ -120,13 +122,13 @@ def pinv(
     absolute, relative = numbers[0] or 0.0, numbers[1]
     if relative is None:
         relative = 0.0 if absolute > 0 else max(rows, columns) * float(finfo(dtype).eps)
-    most = op.max(sizes, axis=[-1], keepdims=True) if math.prod(g.shape(a)) else sizes
+    most = op.max(sizes, axis=[-1], keepdims=True) if 0 not in g.dims(a) else sizes
     least = op.maximum(op.multiply(most, g.const(relative, sizes)), g.const(absolute, sizes))
     zero, one = g.const(0, sizes), g.const(1, sizes)
     counts = op.greater(sizes, least)
     inverse = op.where(counts, op.divide(one, op.where(counts, sizes, one)), zero)
     left, right = op.multiply(_turned(g, v), op.expand_dims(inverse, axis=-2)), _turned(g, u)
-    *front, inner, _ = g.shape(right)
+    *front, inner, _ = g.named(right)
     left = op.reshape(left, (math.prod(front), columns, inner))
     right = op.reshape(right, (math.prod(front), inner, rows))
     return op.reshape(nn.batch_matmul(left, right, transpose_b=False), (*front, columns, rows))

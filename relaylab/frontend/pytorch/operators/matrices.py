@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Constant, Expr
+
+_TERMS, _HALVINGS = 16, 25
+"""Of the series of a matrix exponential, and the most before it."""
 
 
 def _turned(g: TorchGraph, x: Expr) -> Expr:
@@ -41,6 +45,9 @@ def _diagonal(a: Expr, n: int) -> Expr:
 
 def _alike(g: TorchGraph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Matrices of the same leading axes."""
+    shapes = [g.dims(v) for v in (a, b)]
+    if shapes[0][:-2] == shapes[1][:-2]:
+        return a, b
     shapes = [g.shape(v) for v in (a, b)]
     front = np.broadcast_shapes(*(s[:-2] for s in shapes))
     wide = [v if s[:-2] == front else op.broadcast_to(v, (*front, *s[-2:])) for v, s in zip((a, b), shapes)]
@@ -52,7 +59,7 @@ def solved(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> tuple[Expr, Expr]
     n = _square(g, node, a)
     a, b = _alike(g, a, b)
     triangles, order = op.lu(a)
-    rows = op.broadcast_to(op.expand_dims(op.cast(order, "int64"), axis=-1), g.shape(b))
+    rows = op.broadcast_to_like(op.expand_dims(op.cast(order, "int64"), axis=-1), b)
     first = op.solve_triangular(triangles, op.gather(b, g.rank(b) - 2, rows) if n > 1 else b, unit=True)
     return op.solve_triangular(triangles, first, upper=True), _failed(g, _diagonal(triangles, n))
 
@@ -66,9 +73,8 @@ def inverse(g: TorchGraph, node: AtenNode, a: Expr) -> tuple[Expr, Expr]:
 
 
 def _failed(g: TorchGraph, pivots: Expr) -> Expr:
-    *front, n = g.shape(pivots)
-    if not n:
-        return op.zeros(front, dtype="int32")
+    if not g.dims(pivots)[-1]:
+        return op.zeros(g.shape(pivots)[:-1], dtype="int32")
     none = op.logical_not(op.greater(op.abs(pivots), g.const(0, pivots)))
     place = op.add(op.argmax(op.cast(none, "int32"), axis=[-1]), g.const(1, "int32"))
     return op.where(op.any(none, axis=[-1]), place, op.zeros_like(place))
@@ -85,7 +91,7 @@ def inverse_only(g: TorchGraph, node: AtenNode, a: Expr) -> Expr:
     return inverse(g, node, a)[0]
 
 
-def _is_vector(a: Sequence[int], b: Sequence[int]) -> bool:
+def _is_vector(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(b) == 1 or (len(b) == len(a) - 1 and tuple(b) == tuple(a[:-1]))
 
 
@@ -98,7 +104,7 @@ def _solved(g: TorchGraph, node: AtenNode, a: Expr, b: Expr, left: bool) -> tupl
     if not left:
         x, info = solved(g, node, _turned(g, a), _turned(g, b))
         return _turned(g, x), info
-    if _is_vector(g.shape(a), g.shape(b)):
+    if _is_vector(g.dims(a), g.dims(b)):
         x, info = solved(g, node, a, op.expand_dims(b, axis=-1))
         return op.squeeze(x, axis=[-1]), info
     return solved(g, node, a, b)
@@ -201,3 +207,26 @@ def cholesky_solve(g: TorchGraph, node: AtenNode, b: Expr, factor: Expr, upper: 
 def cholesky_inverse(g: TorchGraph, node: AtenNode, factor: Expr, upper: bool = False) -> Expr:
     n = _square(g, node, factor)
     return _by_cholesky(g, node, factor, Constant(np.eye(n, dtype=g.dtype(factor))), upper)
+
+
+@converts("linalg_matrix_exp")
+def matrix_exp(g: TorchGraph, node: AtenNode, a: Expr) -> Expr:
+    """The series of a matrix that is halved until it is small, squared as often (Moler, Van Loan, 2003).
+
+    Of a matrix beyond 2^24 no digit would be left: there are no numbers.
+    """
+    n = _square(g, node, a)
+    rank, c = g.rank(a), lambda v: g.const(v, a)
+    flat = op.reshape(a, (-1, n, n))
+    size = op.max(op.sum(op.abs(flat), axis=[1], keepdims=True), axis=[2], keepdims=True)
+    halvings = op.clip(op.ceil(op.log2(op.maximum(size, c(1e-30)))), 0, _HALVINGS - 1)
+    halvings = op.where(op.greater(size, c(0.5)), op.add(halvings, c(1)), op.zeros_like(halvings))
+    small, one = op.divide(flat, op.power(c(2), halvings)), Constant(np.eye(n, dtype=g.dtype(a)))
+    out = op.add(op.divide(small, c(_TERMS)), one)
+    times = lambda x, y: op.nn.batch_matmul(x, y, transpose_b=False)
+    for k in range(_TERMS - 1, 0, -1):
+        out = op.add(op.divide(times(small, out), c(k)), one)
+    for k in range(_HALVINGS):
+        out = op.where(op.less(c(k), halvings), times(out, out), out)
+    out = op.where(op.less_equal(size, c(2.0 ** (_HALVINGS - 1))), out, c(np.nan))
+    return out if rank == 3 else op.reshape(out, g.sizes(g.all_sizes(a)))

@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.graph import is_open, of_count
+from relaylab.frontend.open_loops import turns_of
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.pointwise import is_float
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Constant, Expr
+from relaylab.ir import Call, Constant, Expr, TensorType, TupleGetItem, Var
+from relaylab.ir.scope_builder import while_loop
 from relaylab.op.base import call_operator
 
 Combine = Callable[[list[Expr], list[Expr]], list[Expr]]
@@ -21,6 +24,8 @@ Combine = Callable[[list[Expr], list[Expr]], list[Expr]]
 def _running(g: TorchGraph, parts: Sequence[Expr], axis: int, combine: Combine) -> list[Expr]:
     """All prefixes along an axis combined, in as many steps as the extent has binary digits (Hillis, Steele, 1986)."""
     found: list[Expr] = list(parts)
+    if is_open(g.dims(parts[0])[axis]):
+        return _running_openly(g, found, axis, combine)
     extent, step = g.extent(parts[0], axis), 1
 
     def cut(x: Expr, first: int, last: int) -> Expr:
@@ -36,12 +41,31 @@ def _running(g: TorchGraph, parts: Sequence[Expr], axis: int, combine: Combine) 
     return found
 
 
+def _running_openly(g: TorchGraph, parts: list[Expr], axis: int, combine: Combine) -> list[Expr]:
+    """The same where only run time knows the extent: a loop over the steps."""
+    many, one = turns_of(parts[0], axis), g.const(1, "int64")
+    names = [Var("step", TensorType((), "int64")), Var("many", TensorType((), "int64"))]
+    names += [Var(f"part{k}", g.tensor(x)) for k, x in enumerate(parts)]
+
+    def once(step: Expr, many: Expr, *values: Expr) -> list[Expr]:
+        places = of_count(op.arange(many, dtype="int64"), g.dims(parts[0])[axis])
+        before = op.maximum(op.subtract(places, step), g.const(0, "int64"))
+        new = combine([op.take(x, before, axis=axis) for x in values], list(values))
+        there = op.expand_dims(op.greater_equal(places, step), 1, g.rank(parts[0]) - axis - 1)
+        return [op.add(step, step), many, *(op.where(there, v, x) for v, x in zip(new, values))]
+
+    loop = while_loop(lambda step, many, *_: op.less(step, many), names, once)
+    out = Call(loop, [one, many, *parts])
+    return [TupleGetItem(out, k + 2) for k in range(len(parts))]
+
+
 def _counted(g: TorchGraph, x: Expr, axis: int) -> Expr:
     """The position of every element along an axis."""
-    line = np.arange(g.extent(x, axis)).reshape(-1, *[1] * (g.rank(x) - axis - 1))
+    numbers = g.counted(g.size(x, axis))
     if g.is_static(x):
+        line = np.arange(g.extent(x, axis)).reshape(-1, *[1] * (g.rank(x) - axis - 1))
         return Constant(np.broadcast_to(line, g.shape(x)).copy())
-    return op.broadcast_to_like(Constant(line), x)
+    return op.broadcast_to_like(op.expand_dims(numbers, 1, g.rank(x) - axis - 1), x)
 
 
 def _nan(g: TorchGraph, x: Expr) -> Expr | None:
@@ -98,8 +122,18 @@ def _chosen(g: TorchGraph, x: Expr, place: Expr, axis: int, keepdim: bool) -> li
     return found if keepdim else [op.squeeze(v, axis=[axis]) for v in found]
 
 
-def _nth(g: TorchGraph, order: Expr, nth: int, axis: int) -> Expr:
+def _nth(g: TorchGraph, order: Expr, nth: int | Expr, axis: int) -> Expr:
+    if isinstance(nth, Expr):
+        return op.take(order, op.reshape(nth, (1,)), axis=axis)
     return op.strided_slice(order, [nth], [nth + 1], [1], axes=[axis])
+
+
+def _middle(g: TorchGraph, x: Expr, axis: int) -> int | Expr:
+    """The place of the lower one of two middles."""
+    extent = g.size(x, axis)
+    if isinstance(extent, int):
+        return (extent - 1) // 2
+    return op.right_shift(op.subtract(extent, g.const(1, "int64")), g.const(1, "int64"))
 
 
 def _order(x: Expr, axis: int) -> Expr:
@@ -123,15 +157,15 @@ def median_dim(g: TorchGraph, node: AtenNode, x: Expr, dim: int, keepdim: bool =
     axis = g.axis(dim, g.rank(x))
     order, odd = _order(x, axis), _nan(g, x)
     if odd is None:
-        return _chosen(g, x, _nth(g, order, (g.extent(x, axis) - 1) // 2, axis), axis, keepdim)
+        return _chosen(g, x, _nth(g, order, _middle(g, x, axis), axis), axis, keepdim)
     count = op.sum(op.cast(odd, "int64"), axis=[axis], keepdims=True)
     if node.name.startswith("nan"):
-        extent = g.const(g.extent(x, axis) - 1, "int64")
-        numbers = op.maximum(op.subtract(extent, count), g.const(0, "int64"))
+        last = op.subtract(g.to(g.size(x, axis), "int64"), g.const(1, "int64"))
+        numbers = op.maximum(op.subtract(last, count), g.const(0, "int64"))
         middle = op.gather(order, axis, op.right_shift(numbers, g.const(1, "int64")))
         return _chosen(g, x, middle, axis, keepdim)
     first = op.cast(op.argmax(op.cast(odd, "uint8"), axis=[axis], keepdims=True), "int64")
-    middle = _nth(g, order, (g.extent(x, axis) - 1) // 2, axis)
+    middle = _nth(g, order, _middle(g, x, axis), axis)
     return _chosen(g, x, op.where(op.greater(count, g.const(0, "int64")), first, middle), axis, keepdim)
 
 

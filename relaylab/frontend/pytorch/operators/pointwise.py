@@ -310,9 +310,11 @@ def copied(g: TorchGraph, node: AtenNode, x: Expr, *other: Expr, dtype: object =
 def _alike(g: TorchGraph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Both of the same shape and data type."""
     dtype = np.result_type(g.dtype(a), g.dtype(b)).name
-    shape = np.broadcast_shapes(g.shape(a), g.shape(b))
-    first, second = (op.broadcast_to(op.cast(v, dtype), shape) for v in (a, b))
-    return first, second
+    first, second = (op.cast(v, dtype) for v in (a, b))
+    if g.is_static(a) and g.is_static(b):
+        shape = np.broadcast_shapes(g.shape(a), g.shape(b))
+        return op.broadcast_to(first, shape), op.broadcast_to(second, shape)
+    return op.add(first, op.zeros_like(second)), op.add(second, op.zeros_like(first))
 
 
 @converts("gcd")

@@ -100,6 +100,36 @@ def fake_channels(
     return _dequantized(g, node, q, scale, zero, axis)
 
 
+@converts("fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+def fake(g: TorchGraph, node: AtenNode, x: Expr, scale: Number, zero: Number, *more: Number) -> list[Expr]:
+    """What quantization leaves of a tensor, as torch rounds it, and where nothing is limited."""
+    enabled, low, high = more[0] if len(more) > 2 else None, more[-2], more[-1]
+    by, shift = (g.to(op.reshape(v, ()) if isinstance(v, Expr) else v, "float32") for v in (scale, zero))
+    out, inside = _faked(g, x, by, shift, _known(g, low), _known(g, high))
+    if enabled is None:
+        return [out, inside]
+    on = op.reshape(g.to(enabled, "bool"), ())
+    return [op.where(on, out, x), op.logical_or(inside, op.logical_not(on))]
+
+
+@converts("fake_quantize_per_channel_affine_cachemask")
+def fake_along(
+    g: TorchGraph, node: AtenNode, x: Expr, scale: Expr, zero: Expr, axis: int, low: int, high: int
+) -> list[Expr]:
+    rest = g.rank(x) - 1 - g.axis(axis, g.rank(x))
+    by, shift = (op.expand_dims(g.converted(v, "float32"), 1, rest) for v in (scale, zero))
+    return list(_faked(g, x, by, shift, low, high))
+
+
+def _faked(g: TorchGraph, x: Expr, by: Expr, shift: Expr, low: float, high: float) -> tuple[Expr, Expr]:
+    c = lambda v: g.const(v, "float32")
+    steps = op.multiply(g.converted(x, "float32"), op.divide(c(1), by))
+    q = op.add(round_even(steps, "float32"), shift)
+    inside = op.logical_and(op.greater_equal(q, c(low)), op.less_equal(q, c(high)))
+    out = op.multiply(op.subtract(op.clip(q, low, high), shift), by)
+    return g.converted(out, g.dtype(x)), inside
+
+
 def _extrema(g: TorchGraph, x: Expr, axis: list[int] | None) -> tuple[Expr, Expr]:
     """The least and the largest value, 0 among them; along an axis, which stays."""
     zero, x = g.const(0, "float32"), g.converted(x, "float32")
