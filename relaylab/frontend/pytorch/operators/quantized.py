@@ -103,12 +103,12 @@ def fake_channels(
 @converts("fake_quantize_per_tensor_affine_cachemask", "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def fake(g: TorchGraph, node: AtenNode, x: Expr, scale: Number, zero: Number, *more: Number) -> list[Expr]:
     """What quantization leaves of a tensor, as torch rounds it, and where nothing is limited."""
-    enabled, low, high = more[0] if len(more) > 2 else None, more[-2], more[-1]
+    *enabled, low, high = list(more)
     by, shift = (g.to(op.reshape(v, ()) if isinstance(v, Expr) else v, "float32") for v in (scale, zero))
     out, inside = _faked(g, x, by, shift, _known(g, low), _known(g, high))
-    if enabled is None:
+    if not enabled:
         return [out, inside]
-    on = op.reshape(g.to(enabled, "bool"), ())
+    on = op.reshape(g.to(enabled[0], "bool"), ())
     return [op.where(on, out, x), op.logical_or(inside, op.logical_not(on))]
 
 
