@@ -74,7 +74,7 @@ def _places(g: Graph, node: OnnxNode, x: Expr, win: Windows, by_columns: bool) -
         for k, (n, s, b, step) in enumerate(zip(counts, win.strides, win.before, steps))
     )
     offsets = Constant(np.array(taps, "int64") @ np.array(steps, "int64"))
-    within = op.add(op.take(offsets, best), Constant(corner.astype("int64")))
+    within = op.add(op.take(offsets, best), Constant(np.asarray(corner, "int64")))
     many = turns_of(x, 0) if is_open(shape[0]) else g.const(shape[0], "int64")
     images = of_count(op.arange(op.multiply(many, g.const(shape[1], "int64")), dtype="int64"), shape[0] * shape[1])
     first = op.multiply(images, g.const(math.prod(sizes), "int64"))
