@@ -34,7 +34,8 @@ def overview(names: Sequence[str], plan: ExecutionPlan, relay: Callable[[str], s
     ]
     flops = sum(s.flops for s in steps)
     work = f"{flops / 1e9:.3f} GFLOP" if flops >= 1e7 else f"{_millions(flops)} MFLOP"
-    total = f"{counted(len(names), 'kernel')}, {counted(len(steps) * parts, 'call')}, {work}{of_parts(plan)}"
+    times = sum(_times(of_one) for of_one in calls.values()) * parts
+    total = f"{counted(len(names), 'kernel')}, {counted(times, 'call')}, {work}{of_parts(plan)}"
     return "\n".join([text[0], "-" * max(map(len, text)), *text[1:], "", total])
 
 
@@ -43,10 +44,15 @@ def of_parts(plan: ExecutionPlan) -> str:
     return f", in {plan.parts} parts of a batch" if plan.parts > 1 else ""
 
 
+def _times(steps: Sequence[KernelCall]) -> int:
+    """How often a function is called; a call may take several kernels."""
+    return len({step.node for step in steps}) or 1
+
+
 def _row(name: str, steps: Sequence[KernelCall], parts: int, text: str) -> tuple[str, ...]:
     """A function and the work of one call of it, by all kernels that it takes."""
     kinds = list(dict.fromkeys(_HASH.sub("", step.kernel) for step in steps))
-    times = (len({step.node for step in steps}) or 1) * parts
+    times = _times(steps) * parts
     amounts = (_millions(sum(s.flops for s in steps) / times), _millions(sum(s.bytes for s in steps) / times))
     return (
         name,

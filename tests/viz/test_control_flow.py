@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from relaylab import relay, study
@@ -88,6 +89,14 @@ def test_blocks_name_their_operators(library, tmp_path) -> None:
     assert picture.save(tmp_path / "flow.svg").read_text().startswith("<svg")
     with pytest.raises(RelayValueError, match="name one"):
         study.control_flow(library)
+
+
+def test_a_call_that_takes_several_kernels_is_one_call() -> None:
+    image, weight = relay.var("image", shape=(1, 3, 32, 32)), relay.const(np.ones((16, 3, 3, 3), "float32"))
+    conv = relay.nn.conv2d(image, weight, padding=(1, 1))
+    lib = relay.build(relay.IRModule.from_expr(conv), target="llvm -mcpu=x86-64-v4")
+    counted = [line.split()[1] for line in lib.summary().splitlines() if line.startswith("tvmgen")]
+    assert lib.summary().splitlines()[-1].startswith(f"{len(counted)} kernel, {sum(map(int, counted))} call, ")
 
 
 def test_summary_lists_what_the_kernels_compute(library) -> None:
