@@ -82,7 +82,8 @@ def check(name: str, answer: object = ...) -> Verdict:
 
 def _chosen(asked: Exercise, names: object) -> Verdict:
     """Judge names of operators, clicked or written."""
-    written = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else []
+    names = names.replace(",", " ").split() if isinstance(names, str) else names
+    written = list(names) if isinstance(names, Iterable) else []
     if not written or not all(isinstance(name, str) for name in written):
         return Verdict(asked, False, told(CLICK))
     shown = question(asked.name)
