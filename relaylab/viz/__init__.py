@@ -19,11 +19,12 @@ from relaylab.viz.selection.paths import path
 from relaylab.viz.selection.query import select
 from relaylab.viz.selection.repeats import repeats
 from relaylab.viz.write.export import model_explorer, netron
+from relaylab.viz.write.plugins import plots
 
 __all__ = [
     "Attr", "Difference", "Edge", "FIGURES", "Figure", "Group", "Identities", "Node", "Operand", "OperatorTable",
     "Picture", "View", "arranged", "changes", "collapse", "declare", "diff", "exemplars", "extract", "focus",
     "from_json", "held_bytes", "hot_path", "kernel_times", "model_explorer", "netron", "operator_table", "overlay",
-    "path", "repeats", "save", "select", "show", "timeline", "view",
+    "path", "plots", "repeats", "save", "select", "show", "timeline", "view",
 ]  # fmt: skip
 __dir__ = lambda: sorted(__all__)  # what is meant for others: without the modules behind it

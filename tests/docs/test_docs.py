@@ -19,6 +19,7 @@ import pytest
 from relaylab.cli import main, schedule
 from relaylab.transform import PASSES
 from relaylab.viz import FIGURES
+from relaylab.viz.write import plugins
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +43,7 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, module.__name__, module)
     for declared in (FIGURES, PASSES):  # what a page declares ends with the page
         monkeypatch.setattr(declared, "_items", dict(declared))
+    monkeypatch.setattr(plugins, "PLOTTERS", {})
     space = vars(module)
     printed = ""
     for kind, code, line in blocks(page):

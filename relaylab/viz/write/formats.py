@@ -51,7 +51,7 @@ def data(pictures: Sequence[Drawn], form: str, title: str, options: Options) -> 
         if name != "paper" and not (value is None or (isinstance(value, (int, float)) and 0 < value < math.inf)):
             raise RelayValueError(f"`{name}` is a number above zero, not {value!r}", code="viz.option")
     if form not in FORMATS:
-        return plugins.plotter(form)([p.view for p in pictures], title)
+        return plugins.plotted(form, [p.view for p in pictures], title)
     if FORMATS[form].single and len(pictures) != 1:
         count = f"a .{form} file holds one picture, not {len(pictures)}"
         raise RelayValueError(count, code="viz.pages", help=f"save as {words(SEVERAL)}")
