@@ -15,6 +15,7 @@ from relaylab.interp import Interpreter, random_inputs
 from relaylab.interp.agreement import relative_error
 from relaylab.ir import IRModule, Tuple, is_call_to
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
 from relaylab.transform import PassContext
 
@@ -40,6 +41,7 @@ class Check:
         return f"compiled code {verdict} the interpreter: largest error {error}"
 
 
+@checked
 def check(
     mod: IRModule, params: Mapping[str, Any] | None = None, opt_level: int = 3, seed: int = 0, tolerance: float = 1e-4
 ) -> Check:

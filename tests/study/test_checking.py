@@ -54,3 +54,8 @@ def test_functions_cannot_be_compared():
     for ask in (study.check, study.bisect, lambda m: study.difference(m, m)):
         with pytest.raises(RelayError, match="cannot be compared"):
             ask(mod)
+
+
+def test_what_is_no_module_is_told_by_the_parameter():
+    with pytest.raises(RelayError, match="check: `mod` must be a module"):
+        study.check("mlp")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -186,3 +187,22 @@ def test_a_figure_is_declared_once():
     finally:
         for name in ("fan out", "per MAC"):
             FIGURES.remove(name)
+
+
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [
+        (lambda view, part: 1 / 0, "the figure `own` raised ZeroDivisionError at `"),
+        (lambda view, part: "much", "the figure `own` is 'much' at `"),
+        (lambda view: 1.0, "raised TypeError"),
+        (3, "`of` of the figure `own` is 3"),
+    ],
+)
+def test_a_figure_that_is_wrong_is_told_by_its_name(of, says):
+    try:
+        with pytest.raises(RelayError, match=re.escape(says)) as caught:
+            declare(Figure("own", of=of))
+            select(layers(2), "own>1")
+        assert caught.value.code == "viz.figure"
+    finally:
+        FIGURES.remove("own")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 from relaylab.support.checked import checked
+from relaylab.support.errors import RelayError, RelayTypeError, shown
 from relaylab.support.table import Table
 from relaylab.viz.graph.view import Group, Node, View
 
@@ -40,8 +42,22 @@ class Figure:
         return "" if self.name.startswith(self.unit) else self.unit
 
     def value(self, view: View, part: Part) -> float | None:
-        """The figure of a part of a view; None where it has none."""
-        return self.of(view, part) if self.of is not None else _costs(part).get(_key(self.name))
+        """The figure of a part of a view; None where it has none.
+
+        RelayError (`viz.figure`) where `of` raises, or gives what is no number.
+        """
+        return _costs(part).get(_key(self.name)) if self.of is None else self._computed(self.of, view, part)
+
+    def _computed(self, of: Callable[[View, Part], float | None], view: View, part: Part) -> float | None:
+        try:
+            value: object = of(view, part)
+        except Exception as error:  # of somebody's own function
+            message = f"the figure `{self.name}` raised {type(error).__name__} at `{part.id}`: {error}"
+            raise RelayError(message, code="viz.figure", help="return None for parts that have no figure") from error
+        if value is None or (isinstance(value, Real) and not isinstance(value, bool)):
+            return None if value is None else float(value)
+        message = f"the figure `{self.name}` is {shown(value)} at `{part.id}`"
+        raise RelayTypeError(message, code="viz.figure", help="return a number, or None for parts that have none")
 
 
 FIGURES: Table[Figure] = Table("figure")
@@ -51,6 +67,9 @@ FIGURES: Table[Figure] = Table("figure")
 @checked
 def declare(figure: Figure) -> Figure:
     """Add a figure; it replaces one of the same name, so that a cell can be run again."""
+    if figure.of is not None and not callable(figure.of):
+        message = f"`of` of the figure `{figure.name}` is {shown(figure.of)}"
+        raise RelayTypeError(message, code="viz.figure", help="give a function of a view and a part of it")
     return FIGURES.insert(figure.name, figure, replace=True)
 
 
