@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,8 +46,10 @@ def explain(code: str) -> Explanation:
     The code may stand in the words of an error: `error[parse.unexpected-token]: …`.
     """
     found = re.search(r"error\[([^\]]+)\]", code)
-    name, known = found[1] if found else code.strip(), errors()
+    name = found[1] if found else code.strip()
+    known = _said(path for path in _sources() if _may_say(path, name))
     if name not in known and name not in LESSONS:
+        known = errors()
         near = did_you_mean(name, known) or f"codes begin with {', '.join(sorted({c.split('.')[0] for c in known}))}"
         raise RelayValueError(f"there is no error code `{name}`", code="study.unknown-code", help=near)
     return Explanation(name, tuple(known.get(name, {}).items()), LESSONS.get(name))
@@ -56,8 +58,23 @@ def explain(code: str) -> Explanation:
 @cache
 def errors() -> dict[str, dict[str, str]]:
     """Every code, with what its errors say and their help; braces stand for what is known when they are raised."""
+    return _said(_sources())
+
+
+def _sources() -> list[Path]:
+    return sorted(HOME.rglob("*.py"))
+
+
+def _may_say(path: Path, code: str) -> bool:
+    """Whether a file may raise an error of this code: those that may are few, and reading all of them takes seconds."""
+    text, last = path.read_text(encoding="utf-8"), code.rpartition(".")[2]
+    tables = last in ("unknown", "duplicate") and "Table" in text
+    return f'"{code}"' in text or tables or (code.startswith("type.") and f'"{last}"' in text)
+
+
+def _said(paths: Iterable[Path]) -> dict[str, dict[str, str]]:
     known: dict[str, dict[str, str]] = defaultdict(dict)
-    for path in sorted(HOME.rglob("*.py")):
+    for path in paths:
         for call in (n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)):
             for code, message, help in _raised(call):
                 known[code].setdefault(message, help)

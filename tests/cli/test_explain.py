@@ -43,6 +43,13 @@ def test_every_code_is_explained_and_no_text_names_a_file_that_is_not_installed(
     assert str(study.explain("error[type.unresolved]: the type")).startswith("type.unresolved")
 
 
+def test_an_explanation_is_whole_though_few_files_are_read_for_it() -> None:
+    known = study.errors()
+    asked = [*sorted(known)[::12], *(code for code in known if code.endswith((".unknown", ".duplicate")))]
+    for code in asked:
+        assert dict(study.explain(code).says) == known[code], code
+
+
 def test_the_command_explains(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "explain", "parse.float-suffix")
     assert code == 0 and "1.5f" in out and "Mended:" in out
