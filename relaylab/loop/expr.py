@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from relaylab.loop.scalar import DTYPES, SCALAR_OPS, NoNumber, compute_dtype, convert, is_float, is_integer
-from relaylab.support.errors import RelayTypeError, RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, shown
 
 INDEX = "int64"
 Number = int | float | bool
@@ -251,6 +251,10 @@ def as_index(value: ScalarExpr | int) -> ScalarExpr:
         if is_integer(value.dtype):
             return cast(value, INDEX)
         raise RelayTypeError(f"an index must be an integer, not {value.dtype}", code="loop.index-dtype")
+    if not is_a(value, int, np.integer):
+        help = "every axis has its own: write x(*i, k)" if isinstance(value, tuple) else "give a whole number"
+        message = f"an index is an expression or a whole number, not {shown(value)}"
+        raise RelayTypeError(message, code="loop.index-kind", help=help)
     return Const(int(value), INDEX)
 
 

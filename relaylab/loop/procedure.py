@@ -35,6 +35,7 @@ from relaylab.loop.region import Assign, StoreRegion, address, by_data, normalis
 from relaylab.loop.run import run
 from relaylab.loop.scalar import Array
 from relaylab.loop.simplify import Simplifier
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, shown
 
 Position = ScalarExpr | int
 
@@ -97,7 +98,7 @@ class Procedure:
             yield axis
         if axis.extent and statements:
             kind, end = "serial" if axis.extent == 1 else kind, None if stop is None else self._flat(stop)
-            self._open[-1].append(For(axis, kind, tuple(statements), unroll, end))
+            self._write(For(axis, kind, tuple(statements), unroll, end))
 
     @contextmanager
     def loops(self, extents: Sequence[int]) -> Generator[tuple[Axis, ...], None, None]:
@@ -108,7 +109,7 @@ class Procedure:
         inner = tuple(statements)
         for axis in reversed(axes):
             inner = (For(axis, "serial", inner),) if axis.extent and inner else ()
-        self._open[-1] += inner
+        self._write(*inner)
 
     @contextmanager
     def when(self, condition: ScalarExpr) -> Generator[None, None, None]:
@@ -116,7 +117,7 @@ class Procedure:
         with self._body() as statements:
             yield
         if statements:
-            self._open[-1].append(IfThenElse(self._flat(condition), tuple(statements)))
+            self._write(IfThenElse(self._flat(condition), tuple(statements)))
 
     def sides(self, condition: ScalarExpr | bool) -> Iterator[bool]:
         """Both sides of a condition, one after the other, each done where it is the side that holds; of a condition
@@ -136,7 +137,7 @@ class Procedure:
         """A register with a value (an index for a Python number): computed here, once. `add` and `set` change it."""
         flat = self._flat(as_index(value) if isinstance(value, int) else value)
         local = Local(self._name(name), flat.dtype)
-        self._open[-1].append(Define(local, flat))
+        self._write(Define(local, flat))
         return local
 
     def fixed(self, value: ScalarExpr) -> Local:
@@ -148,7 +149,7 @@ class Procedure:
     def add(self, local: Local, value: ScalarExpr | Number, kind: str = "sum") -> None:
         """Combine a register with a value: sum, prod, max, min, any, all."""
         flat = self._flat(value if isinstance(value, ScalarExpr) else const(value, local.dtype))
-        self._open[-1].append(Accumulate(local, kind, flat))
+        self._write(Accumulate(local, kind, flat))
 
     def set(self, local: Local, value: ScalarExpr) -> None:
         """Give a register another value; not in a vectorized loop."""
@@ -166,10 +167,13 @@ class Procedure:
         store = Store(flat, self._flat(address(inside, strides, offset)), self._flat(value))
         there = self.b.all_of(*(self._flat(apply("gt", n, 0)) for _, n in found if isinstance(n, ScalarExpr)))
         # no place is in an axis without elements
-        self._open[-1].append(store if isinstance(there, Const) else IfThenElse(there, (store,)))
+        self._write(store if isinstance(there, Const) else IfThenElse(there, (store,)))
 
     def scratch(self, extent: int, dtype: str) -> Tensor:
         """Private memory of the parallel loop that is being written; its contents are undefined at first."""
+        if not is_a(extent, int, ScalarExpr):
+            message = f"private memory is a number of elements long, not {shown(extent)}"
+            raise RelayTypeError(message, code="loop.scratch", help="give the product of the extents")
         length = most(extent, 1)
         layout = BufferLayout.dense((length,), dtype)
         tensor = self.group.private(self._name("s"), layout)
@@ -187,6 +191,13 @@ class Procedure:
         self._open.append([])
         yield self._open[-1]
         self._open.pop()
+
+    def _write(self, *statements: Statement) -> None:
+        if not self._open:
+            message = "this statement stands outside of a parallel loop"
+            help = "begin with `with p.parallel(extent) as i:`, an extent of 1 for what is done once"
+            raise RelayValueError(message, code="loop.outside", help=help)
+        self._open[-1].extend(statements)
 
     def _flat(self, value: ScalarExpr) -> ScalarExpr:
         return self._simplify(self.group.flat(value))
