@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast, overload
 
-from relaylab.ir import Expr, IRModule
+from relaylab.ir import Constant, Expr, IRModule, Var
 from relaylab.ir.node import expect
 from relaylab.support.checked import checked
 from relaylab.support.collection import no_collection
@@ -104,19 +104,37 @@ def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | S
     Options: `title`; `params` (rows, nodes, hide), `inputs`, `texts`, `costs` (see `from_ir.ViewOptions`); `direction`
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
     `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
-    What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from nodes to numbers), `fold` (repeated
-    blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
+    What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from ids or nodes to numbers), `fold`
+    (repeated blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
     (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
     A program without types is drawn with those that are inferred, except with options that speak of its own nodes
-    (`texts`, `costs`, `identities`).
+    (`texts`, `costs`, `identities`, nodes in an `overlay`).
     """
     if isinstance(program, Scene):
         return ScenePicture(program)
     of_ir, drawn, rest = split_options(options, {"title", "identities", "engine", "seed", *SELECTING})
     title, identities = expect(rest.pop("title", ""), str, "the title of a picture"), rest.pop("identities", None)
-    shown = program if isinstance(program, View) else _viewed(program, ViewOptions(**of_ir), identities, title)
     chosen = {name: rest.pop(name) for name in SELECTING if name in rest}
+    values = chosen.get("overlay")
+    by_node = isinstance(values, Mapping) and any(isinstance(key, Expr) for key in values)
+    if by_node and not isinstance(program, View):
+        identities = identities or Identities()  # which have the ids of the nodes that have values
+    shown = program if isinstance(program, View) else _viewed(program, ViewOptions(**of_ir), identities, title)
+    if by_node and identities is not None:
+        chosen["overlay"] = _by_id(cast("Mapping[object, object]", values), identities)
     return Picture(arranged(shown, **chosen), DrawOptions(**drawn), **rest)
+
+
+def _by_id(values: Mapping[object, object], identities: Identities) -> dict[object, object]:
+    """Values with ids in place of nodes of the program; variables and constants may be rows, which have no colour."""
+    ids = {expr: name for name, expr in identities.expressions().items()}
+    there = {key: ids.get(key) if isinstance(key, Expr) else key for key in values}
+    for key, name in there.items():
+        if name is None and not isinstance(key, (Var, Constant)):
+            what = f"the picture does not show this {type(key).__name__} of the values to lay over it"
+            help = "give nodes of the program that is drawn: a pass makes new ones"
+            raise RelayValueError(what, code="viz.unknown-node", help=help)
+    return {name: values[key] for key, name in there.items() if name is not None}
 
 
 def _viewed(program: IRModule | Expr, options: ViewOptions, identities: Identities | None, title: str) -> View:

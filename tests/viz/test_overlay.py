@@ -206,3 +206,28 @@ def test_a_figure_that_is_wrong_is_told_by_its_name(of, says):
         assert caught.value.code == "viz.figure"
     finally:
         FIGURES.remove("own")
+
+
+def test_values_may_be_by_nodes_of_the_program():
+    x = relay.var("x", shape=(2, 3))
+    inner = relay.exp(x)
+    outer = relay.nn.relu(inner * relay.const(2.0))
+    for mod in (relay.IRModule.from_expr(relay.Function([x], outer)), outer):
+        picture = show(mod, overlay={x: 9.0, inner: 1.0, outer: 3.0})
+        costs = {n.operator: dict(n.cost).get("value") for n in picture.view.nodes if n.operator}
+        assert costs == {"exp": 1.0, "multiply": None, "nn.relu": 3.0}
+
+
+def test_values_by_what_is_not_in_the_picture_are_told():
+    x = relay.var("x", shape=(2, 3))
+    with pytest.raises(RelayError, match="does not show this Call") as caught:
+        show(relay.exp(x), overlay={relay.exp(x): 1.0})
+    assert "a pass makes new ones" in str(caught.value)
+    for draw in (
+        lambda values: show(view(relay.exp(x)), overlay=values),
+        lambda values: show(relay.exp(x), overlay=values),
+    ):
+        with pytest.raises(RelayError, match="not by an int"):
+            draw({3: 1.0})
+    with pytest.raises(RelayError, match="takes nodes of the program"):
+        show(view(relay.exp(x)), overlay={x: 1.0})

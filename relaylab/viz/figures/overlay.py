@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.viz.graph.figure import FIGURES, abbreviated, known
 from relaylab.viz.graph.view import Group, Node, View
@@ -45,6 +45,11 @@ def measured(view: View, name: str, values: Values, *, how: str = "sum") -> View
     """The view with a figure more; groups say it as their own only if they are given it or `how` is `max`."""
     if how not in ("sum", "max"):
         raise RelayValueError(f"figures are aggregated by sum or max, not by {how!r}", code="viz.option")
+    for key in values:
+        if not is_a(key, str, Node, Group):
+            message = f"values are by id or by node of a view, not by {kind_of(key)}"
+            help = "viz.show(program, overlay=values) takes nodes of the program"
+            raise RelayTypeError(message, code="viz.overlay", help=help)
     table = {key if isinstance(key, str) else key.id: float(value) for key, value in values.items()}
     for key, value in table.items():
         if key not in view.node_by_id and key not in view.group_by_id:
