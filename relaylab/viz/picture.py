@@ -105,8 +105,8 @@ def show(program: IRModule | Expr | View | Scene, **options: Any) -> Picture | S
     (TB, LR), `types` (nodes, edges, both, none), `attrs` (changed, all, none), `caption`; `engine` (builtin, dot);
     `seed` (the `scene.seed` of an earlier picture to resemble); `identities` (shared by the stages of a pipeline).
     What of it, in this order: `overlay` (a figure such as "MACs", or a mapping from ids or nodes to numbers), `fold`
-    (repeated blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open), `select`
-    (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
+    (repeated blocks as one card), `collapse` (group ids, a kind such as "primitive", or how many levels stay open),
+    `select` (a query, see `viz.query`: what it means is marked), `focus` (ids or a query) with `hops`.
     A program without types is drawn with those that are inferred, except with options that speak of its own nodes
     (`texts`, `costs`, `identities`, nodes in an `overlay`).
     """
