@@ -91,6 +91,9 @@ WRONG = [
     ("]", 0, "alone"),
     ("x }", 2, "alone"),
     ("x]y", 1, "alone"),
+    ("cost > 5", 5, "no spaces"),
+    ("cost >5", 5, "no spaces"),
+    ("op:relu >=", 8, "no spaces"),
 ]
 """Queries that cannot be understood, the place where, and a word of the reason."""
 COMPLETED = [

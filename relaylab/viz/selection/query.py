@@ -27,6 +27,7 @@ from relaylab.viz.graph.view import Node, View
 Test = Callable[[View, Part], bool]
 
 _HEAD = re.compile(r"([A-Za-z_]\w*)(:|>=|<=|==|>|<|=)", re.ASCII)
+_LONE = re.compile(r"(>=|<=|==|>|<|=)[\d.]*", re.ASCII)
 _COMPARE = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq, "==": operator.eq,
 }  # fmt: skip
@@ -173,6 +174,8 @@ def _holds(program: tuple[str | Test, ...], view: View, part: Part) -> bool:
 
 def _test(query: str, token: _Token) -> Test:
     head = _HEAD.match(token.text)
+    if head is None and _LONE.fullmatch(token.text):
+        raise _error(query, token.place, "a comparison has no spaces", "MACs>1e6")
     if head is None:
         matches = _matcher(query, token.place, token.text, whole=False)
         return lambda view, part: any(map(matches, _everything(part)))

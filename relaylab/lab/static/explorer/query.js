@@ -5,6 +5,7 @@
 
 const QUERY_HEAD = /([A-Za-z_]\w*)(:|>=|<=|==|>|<|=)/y;
 const BINDING = { "|": 1, "&": 2, "!": 3 };
+const LONE = /^(>=|<=|==|>|<|=)[\d.]*$/;
 const COMPARE = {
   ">": (a, b) => a > b,
   ">=": (a, b) => a >= b,
@@ -135,6 +136,7 @@ function postfix(query) {
 
 function testOf({ text, place }) {
   const head = headOf(text, 0);
+  if (!head && LONE.test(text)) throw new QueryError("a comparison has no spaces", place, "MACs>1e6");
   if (!head) {
     const found = matcher(text, place, false);
     return (p) => found(p, "everything", everything);
