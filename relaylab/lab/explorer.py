@@ -25,7 +25,7 @@ from relaylab.study.exploration import Exploration, explore
 from relaylab.study.program import Loadable
 from relaylab.study.record import SUFFIX, record
 from relaylab.support.collection import no_collection
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayAttributeError, RelayValueError
 from relaylab.support.language import preferred
 from relaylab.support.table import did_you_mean
 from relaylab.support.words import counted
@@ -69,6 +69,8 @@ class PassExplorer(anywidget.AnyWidget):
     def __init__(
         self, exploration: Exploration | Loadable, passes: Iterable[Pass | str] | None = None, **choices: object
     ):
+        for name in choices:
+            _known(name)
         run = exploration if isinstance(exploration, Exploration) else explore(exploration)
         self.exploration, self.session = run, Session(run, passes)
         self.session.bind = named_in_notebook
@@ -95,6 +97,11 @@ class PassExplorer(anywidget.AnyWidget):
 
     def _doing(self, what: str) -> None:
         self.send({"doing": what})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_listeners" in self.__dict__ and name not in self.__dict__ and name[0] != "_":
+            _known(name)
+        super().__setattr__(name, value)
 
     # -- from Python ------------------------------------------------------------------------------------
 
@@ -149,12 +156,18 @@ class PassExplorer(anywidget.AnyWidget):
             self.rows = rows(self.session)
 
     def overlay(self, name: str, values: Mapping[str | Expr, float]) -> None:
-        """Offer a figure of your own for nodes (by id, or the node itself) to colour them by."""
+        """Offer a figure of your own for nodes (by id, or the node itself) to colour them by.
+
+        RelayValueError `explorer.node` for a node that neither program has.
+        """
         with self.session.lock:
             ids = self.session.frames.ids[-1] | self.session.frames.ids[self.frame]
-        self.session.overlays[name] = {
-            ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()
-        }
+        found = {ids.get(k, "") if isinstance(k, Expr) else k: float(v) for k, v in values.items()}
+        if "" in found:
+            what = "a node of the values is in neither the last program of the pipeline nor the one that is shown"
+            help = "give ids, or nodes of w.session.frames.modules[w.frame]"
+            raise RelayValueError(what, code="explorer.node", help=help)
+        self.session.overlays[name] = found
         self.overlays = [*dict.fromkeys([*self.overlays, name])]
 
     def save(self, path: str | Path, paper: str = "fit") -> Path:
@@ -196,3 +209,11 @@ class PassExplorer(anywidget.AnyWidget):
         rows = self.rows.get("rows", [])
         changed = sum(r["changed"] for r in rows)
         return f"<pass explorer: {self.session.program.name}, {counted(len(rows), 'pass')}, {changed} changed it>"
+
+
+def _known(name: str) -> None:
+    """Refuse what would change nothing: an explorer has no such trait."""
+    if not hasattr(PassExplorer, name):
+        own = [n for n in PassExplorer.class_own_traits() if n[0] != "_"]
+        help = did_you_mean(name, own) or f"it has: {', '.join(own)}; w.go(frame) shows another stage"
+        raise RelayAttributeError(f"an explorer has no `{name}`", code="explorer.trait", help=help)

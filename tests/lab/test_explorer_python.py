@@ -76,3 +76,21 @@ def test_what_a_function_does_not_take_is_told(name: str) -> None:
     with pytest.raises(RelayTypeError) as told:
         WRONG[name]()
     assert told.value.code in ("call.wrong-kind", "study.not-a-pass") and told.value.help
+
+
+def test_a_trait_that_there_is_not_is_refused():
+    w = lab.PassExplorer("mlp")
+    for wrong in (lambda: setattr(w, "selectd", "main/nn.dense"), lambda: lab.PassExplorer("mlp", selectd="")):
+        with pytest.raises(RelayError, match="did you mean `selected`"):
+            wrong()
+    with pytest.raises(RelayError, match=r"w.go\(frame\) shows another stage"):
+        w.stage = 3
+    w.after, w.layout.width = 1, "50%"
+
+
+def test_a_figure_of_a_node_that_no_program_has_is_refused():
+    x = relay.var("x", shape=(2,))
+    w = lab.PassExplorer(relay.exp(x))
+    with pytest.raises(RelayError, match="give ids, or nodes of"):
+        w.overlay("mine", {relay.exp(x): 1.0})
+    assert "mine" not in w.overlays

@@ -87,8 +87,9 @@ def painted(view: View, name: str, *, unit: str = "", hot: bool = False) -> View
     shown = _values(view, groups, name)
     if not shown:
         there = sorted({k for n in view.nodes for k, _ in n.cost})
-        near = did_you_mean(name, {*there, *FIGURES} - {name})
-        help = near or f"there are: {', '.join(there)}" if there else "operators have some once they are typed"
+        others = f"there are: {', '.join(there)}" if there else "operators have some once they are typed"
+        near = did_you_mean(name, sorted({*there, *FIGURES} - {name}))
+        help = near if near and any(f"`{figure}`" in near for figure in there) else f"{near} {others}".strip()
         raise RelayValueError(f"no node of the picture has a figure `{name}`", code="viz.overlay", help=help)
     unit = unit or known(name).unit_beside
     leaves = _leaves(view, shown)
