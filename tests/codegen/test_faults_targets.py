@@ -242,15 +242,18 @@ def test_a_disk_that_is_full_later(tmp_path: Path) -> None:
 
 
 def test_another_process_that_writes_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaylab.codegen.llvm.cache_file.PATIENCE", 0.05)
+    waits = []
+    connect = lambda *at, **how: (waits.append(at), sqlite3.Connection(*at, **{**how, "timeout": 0.01}))[1]
     cache = ObjectCache(tmp_path)
     cache.put("key", b"code")
     cache_store(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / NAME, isolation_level=None)) as base:
         base.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(sqlite3, "connect", connect)
         cache.put("other", b"code")
-        assert cache.get("key") is None
+        assert [cache.get("key") for _ in range(200)] == [None] * 200 and len(waits) == 1  # one wait for all of them
         base.execute("ROLLBACK")
+    cache_store(tmp_path)._rests_until = 0
     assert cache.get("key") == b"code" and cache.get("other") is None
 
 

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 NAME = "objects-3.db"
 PATIENCE = 2.0  # seconds to wait for another process that writes; after that an entry is as good as lost
+REST = 30.0  # seconds in which nobody waits again: whoever holds the file may be stopped, or its disk far away
 _Result = TypeVar("_Result")
 _TABLE = "CREATE TABLE IF NOT EXISTS entries (key TEXT PRIMARY KEY, used INTEGER NOT NULL, entry BLOB NOT NULL)"
 _SET_UP = ("PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = TRUNCATE", "PRAGMA synchronous = OFF")
@@ -32,6 +34,7 @@ class CacheFile:
         self.path = directory / NAME
         self._lock = threading.Lock()
         self._steady = 0
+        self._rests_until = 0.0
         self._has_table = False
         self._base: sqlite3.Connection | None = None
         self._owner: tuple[int, int, int] | None = None  # this process, and the file that is open
@@ -101,8 +104,10 @@ class CacheFile:
             try:
                 base = self._opened(make)
                 return otherwise if base is None else action(base)
-            except (OSError, sqlite3.OperationalError, UnicodeDecodeError, OverflowError):
+            except (OSError, sqlite3.OperationalError, UnicodeDecodeError, OverflowError) as error:
                 self._let_go()  # full, locked, not writable: perhaps another time
+                if "locked" in str(error):
+                    self._rests_until = time.monotonic() + REST
                 return otherwise
             except sqlite3.DatabaseError:
                 self._let_go()
@@ -114,6 +119,8 @@ class CacheFile:
         """The file, if it is there, or made; one that is not private is not used, and gives way to one that is."""
         if not make and self._steady:
             return self._base
+        if time.monotonic() < self._rests_until:
+            return None
         found = self._found()
         if found is None or self._base is None or self._owner != found:
             self._let_go()
