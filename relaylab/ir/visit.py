@@ -293,6 +293,8 @@ def substitute(expr: Expr, binds: dict[Var, Expr]) -> Expr:
     """`expr` with variables replaced by expressions (which are not looked into)."""
     if not binds:
         return expr
+    for new in binds.values():
+        expect(new, Expr, "what stands for a variable")
     return rewrite(expr, lambda new, old: new, memo={**binds})
 
 

@@ -312,3 +312,20 @@ def test_a_constant_that_an_operator_may_refuse_is_shown_to_inference() -> None:
     assert new.inferred is None
     with pytest.raises(DiagnosticError, match="a stride cannot be 0"):
         infer_expr(new)
+
+
+def test_what_a_node_becomes_is_an_expression() -> None:
+    func = Function([x := var("x", shape=(2,))], call_operator("tanh", x))
+    for post in (lambda new, old: None, lambda new, old: 3 if new is x else new):
+        with pytest.raises(RelayError, match="what a node becomes must be an Expr, not"):
+            rewrite(func, post)
+    with pytest.raises(RelayError, match="what stands for a variable must be an Expr, not"):
+        substitute(func.body, {x: 3})
+
+
+def test_a_rewrite_that_changes_late_has_the_parts_that_changed() -> None:
+    x = var("x", shape=(2,))
+    a, b = call_operator("tanh", x), call_operator("exp", x)
+    both = call_operator("add", a, b)
+    new = rewrite(both, lambda new, old: call_operator("sin", x) if old is b else new)
+    assert new.args[0] is a and new.args[1].op.name == "sin" and rewrite(both, lambda new, old: new) is both

@@ -85,10 +85,9 @@ class ConstantFolder:
         self.acting: set[Expr] = set()
 
     def __call__(self, expr: Expr) -> Expr:
-        with np.errstate(all="ignore"):
-            if isinstance(expr, Function) and kinds_in(expr).isdisjoint(_SCOPES):
-                return rewrite(expr, self.node)
-            return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
+        if isinstance(expr, Function) and kinds_in(expr).isdisjoint(_SCOPES):
+            return rewrite(expr, self.node)
+        return rewrite_lets(expr, self.node, self._bind, lambda n: isinstance(n, Function) and n.is_primitive)
 
     def _bind(self, let: Let, value: Expr, recursive: bool) -> Expr | None:
         return value if isinstance(value, Constant) else None
@@ -144,9 +143,10 @@ class ConstantFolder:
             return later
         values = list(map(_value, call.args))
         try:
-            if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
-                return call
-            value = evaluated(record, values, typ)
+            with np.errstate(all="ignore"):
+                if typ is not None and is_dynamic(typ) and not _reach(values) <= _LARGE:
+                    return call
+                value = evaluated(record, values, typ)
         except (IndexError, ValueError, MemoryError):  # running it says what is wrong, and where
             return call
         made = _literal(value, typ)
