@@ -194,3 +194,12 @@ def test_tensors_without_elements_have_gradients(name: str) -> None:
     shapes = [eval(found) for found in re.findall(r"Tensor\[(\(.*?\)),", EMPTY[name])]
     for shape, grad in zip(shapes, slopes(EMPTY[name], *(np.ones(s, "float32") for s in shapes)), strict=True):
         assert grad.shape == shape and not array(grad).any()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64", "int8", "float16"])
+def test_a_sign_that_the_type_does_not_have_wraps(dtype: str) -> None:
+    x = relay.var("x", shape=(2,), dtype=dtype)
+    func = gradient(relay.Function([x], relay.negative(x)), mode="first_order")
+    value, (grad,) = Interpreter(relay.transform.InferType()(IRModule.from_expr(func))).evaluate()(np.ones(2, dtype))
+    minus = np.zeros(2, dtype) - np.ones(2, dtype)
+    assert np.array_equal(value, minus) and np.array_equal(grad, minus) and np.asarray(grad).dtype == dtype

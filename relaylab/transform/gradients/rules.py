@@ -100,7 +100,7 @@ _UNARY: dict[str, Callable[[Expr, Expr], Expr]] = {
     "rsqrt": lambda x, y: mul(like(-0.5, x), mul(y, square(y))),
     "sigmoid": lambda x, y: mul(y, sub(like(1, x), y)),
     "tanh": lambda x, y: sub(like(1, x), square(y)),
-    "negative": lambda x, y: call("full_like", x, like(-1, x)),
+    "negative": lambda x, y: neg(call("ones_like", x)),  # of unsigned numbers, too
     "copy": lambda x, y: call("ones_like", x),
     "abs": lambda x, y: call("sign", x),
     "sin": lambda x, y: call("cos", x),
