@@ -203,3 +203,35 @@ def test_a_sign_that_the_type_does_not_have_wraps(dtype: str) -> None:
     value, (grad,) = Interpreter(relay.transform.InferType()(IRModule.from_expr(func))).evaluate()(np.ones(2, dtype))
     minus = np.zeros(2, dtype) - np.ones(2, dtype)
     assert np.array_equal(value, minus) and np.array_equal(grad, minus) and np.asarray(grad).dtype == dtype
+
+
+PRODUCTS = {
+    "nn.dense": ((2, 3), (4, 3), {}),
+    "nn.matmul": ((2, 3), (3, 4), {}),
+    "nn.batch_matmul": ((1, 2, 3), (1, 4, 3), {"transpose_b": True}),
+    "nn.conv1d": ((1, 3, 6), (4, 3, 3), {}),
+    "nn.conv2d": ((1, 3, 5, 5), (4, 3, 3, 3), {}),
+    "nn.conv2d_transpose": ((1, 3, 4, 4), (3, 4, 3, 3), {"channels": 4, "kernel_size": (3, 3)}),
+}
+
+
+@pytest.mark.parametrize("mode", ["first_order", "higher_order"])
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_gradients_of_products_with_wider_sums_are_of_the_type_of_what_is_multiplied(name: str, mode: str) -> None:
+    def gradients(dtype: str, wide: str) -> list[np.ndarray]:
+        x, w = relay.var("x", shape=shapes[0], dtype=dtype), relay.var("w", shape=shapes[1], dtype=dtype)
+        made = OPERATORS[name].definition.call(relay.tanh(x), relay.tanh(w), out_dtype=wide, **attrs)
+        mod = relay.transform.InferType()(IRModule.from_expr(relay.Function([x, w], relay.exp(made))))
+        both = relay.transform.InferType()(IRModule.from_expr(gradient(mod["main"], mod, mode=mode)))
+        found = Interpreter(both).evaluate()(*(a.astype(dtype) for a in arrays))[1]
+        return [np.asarray(g) for g in found]
+
+    *shapes, attrs = PRODUCTS[name]
+    rng = np.random.default_rng(4)
+    arrays = [rng.uniform(-0.5, 0.5, s).astype("float16") for s in shapes]
+    for narrow, exact in zip(gradients("float16", "float32"), gradients("float64", "float64"), strict=True):
+        assert narrow.dtype == "float16" and np.allclose(narrow, exact, rtol=2e-2, atol=2e-2)
+    if name == "nn.dense":
+        a, b = (np.tanh(v.astype("float64")) for v in arrays)
+        of_x = (np.exp(a @ b.T) @ b) * (1 - a**2)
+        assert np.allclose(gradients("float16", "float32")[0], of_x, rtol=2e-2, atol=2e-2)

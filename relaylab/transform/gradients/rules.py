@@ -39,7 +39,20 @@ def gradient_rule(node: Call) -> GradientRule:
     if name not in GRADIENTS:
         hint = did_you_mean(name, GRADIENTS) or "register one with relaylab.transform.gradients.rules.gradient_of"
         raise RelayValueError(f"the gradient of {name} is not known", code="gradient.unknown", help=hint)
-    return GRADIENTS[name]
+    rule = GRADIENTS[name]
+    return _narrowed(node, rule) if node.attrs is not None and node.attrs.get("out_dtype") else rule
+
+
+def _narrowed(node: Call, rule: GradientRule) -> GradientRule:
+    """The rule of a product whose sums are wider than what it is made of: gradients are of the types of these."""
+    found = dtype_of(node)
+    if all(dtype_of(a) == found for a in node.args):
+        return rule
+
+    def narrowed(c: Call, y: Expr, g: Expr | list[Expr]) -> list[Expr]:
+        return [call("cast", d, dtype=dtype_of(a)) for d, a in zip(rule(c, y, g), node.args, strict=True)]
+
+    return narrowed
 
 
 def _as_tuple(grad: Expr | list[Any]) -> Expr:
