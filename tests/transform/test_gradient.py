@@ -211,7 +211,7 @@ PRODUCTS = {
     "nn.batch_matmul": ((1, 2, 3), (1, 4, 3), {"transpose_b": True}),
     "nn.conv1d": ((1, 3, 6), (4, 3, 3), {}),
     "nn.conv2d": ((1, 3, 5, 5), (4, 3, 3, 3), {}),
-    "nn.conv2d_transpose": ((1, 3, 4, 4), (3, 4, 3, 3), {"channels": 4, "kernel_size": (3, 3)}),
+    "nn.conv2d_transpose": ((1, 3, 4, 4), (3, 4, 3, 3), {"channels": 4, "kernel_layout": "IOHW"}),
 }
 
 
