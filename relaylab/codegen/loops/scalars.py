@@ -127,7 +127,8 @@ def _remainder(f: IRFunction, a: Value, c: Value, fuses: bool) -> Value:
 
 
 def _floor_mod(f: IRFunction, rest: Value, _: Value, c: Value) -> Value:
-    """The remainder with the sign of the divisor."""
+    """The remainder with the sign of the divisor, 0 too."""
+    rest = f.select(f.compare("oeq", rest, 0.0), _zero_like(f, c), rest)
     return f.select(_rounds_up(f, rest, c), f.binary("fadd", rest, c), rest)
 
 
@@ -143,8 +144,15 @@ def _floor_div(f: IRFunction, rest: Value, a: Value, c: Value) -> Value:
     exact = f.select(_rounds_up(f, rest, c), f.binary("fsub", exact, 1.0), exact)
     whole = f.intrinsic("floor", exact)
     over = f.compare("ogt", f.binary("fsub", exact, whole), 0.5)  # as in numpy
-    whole = f.select(over, f.binary("fadd", whole, 1.0), whole)
-    return f.select(f.compare("oeq", c, 0.0), f.binary("fdiv", a, c), whole)
+    whole, ratio = f.select(over, f.binary("fadd", whole, 1.0), whole), f.binary("fdiv", a, c)
+    whole = f.select(f.compare("oeq", exact, 0.0), _zero_like(f, ratio), whole)
+    return f.select(f.compare("oeq", c, 0.0), ratio, whole)
+
+
+def _zero_like(f: IRFunction, x: Value) -> Value:
+    """0 with the sign of a number."""
+    sign = f.binary("and", _bits(f, x), -(1 << (63 if element(x.type) == "double" else 31)))
+    return f.cast("bitcast", sign, x.type)
 
 
 def _bits(f: IRFunction, x: Value) -> Value:
