@@ -30,6 +30,8 @@ def combine(f: IRFunction, kind: str, dtype: str, a: Value, c: Value) -> Value:
 def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value]) -> Value:
     """All lanes of some vectors as one number."""
     rows = [*rows]
+    if kind in ("max", "min") and is_float(rows[0].type) and lanes(rows[0].type) > 1:
+        return _extreme(f, kind, rows)
     # In pairs: a chain of additions would wait for each, and round more.
     while len(rows) > 1:
         half = len(rows) // 2
@@ -45,3 +47,22 @@ def fold(f: IRFunction, kind: str, dtype: str, rows: Sequence[Value]) -> Value:
             low, high = f.extract(x, 0), f.extract(x, 1)
         x = combine(f, kind, dtype, low, high)
     return x
+
+
+def _extreme(f: IRFunction, kind: str, rows: Sequence[Value]) -> Value:
+    """The extreme of all lanes; NaN if one is, of which all are asked at once."""
+    order, best = "ogt" if kind == "max" else "olt", [*rows]
+    asked: Value | None = None
+    for a, c in zip(rows[::2], [*rows[1::2], rows[-1]]):
+        unordered = f.compare("uno", a, c)
+        asked = unordered if asked is None else f.binary("or", asked, unordered)
+    assert asked is not None
+    larger = lambda a, c: f.select(f.compare(order, a, c), a, c)
+    while len(best) > 1:
+        half = len(best) // 2
+        best = [larger(a, c) for a, c in zip(best[:half], best[half : 2 * half])] + best[2 * half :]
+    (x,) = best
+    while (half := lanes(x.type) // 2) > 1:
+        x = larger(*(f.shuffle(x, x, range(s, s + half)) for s in (0, half)))
+    x = larger(f.extract(x, 0), f.extract(x, 1))
+    return f.select(f.any(asked), constant(x.type, float("nan")), x)
