@@ -78,7 +78,7 @@ def shared_row(
     value: ScalarExpr, axis: Axis, other: Axis, used: set[ScalarExpr], simplifier: Simplifier
 ) -> tuple[ScalarExpr, ScalarExpr] | None:
     """The largest expensive part of `value` over `axis` that is also in `used` over `other`: (this one, that one)."""
-    if axis.extent != other.extent or axis.extent > ROW:
+    if axis.extent != other.extent or axis.size is not None:
         return None
     for part in reversed(list(post_order(value))):
         if weight(part) < EXPENSIVE or any(isinstance(n, Reduce) for n in post_order(part)):

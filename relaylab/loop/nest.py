@@ -32,7 +32,7 @@ from relaylab.loop.expr import (
     children,
     post_order,
 )
-from relaylab.loop.keep import EXPENSIVE, KeptRows, by_lines, repeated_value, shared_row
+from relaylab.loop.keep import EXPENSIVE, ROW, KeptRows, by_lines, repeated_value, shared_row
 from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, Store, identity
 from relaylab.loop.region import INTERLEAVED, SQUARES, StoreRegion, substitute, transposed_axes
 from relaylab.loop.simplify import Simplifier
@@ -43,6 +43,7 @@ GRAIN = 4096
 FEW_ITEMS = 8
 LEAST_TURNS = 3  # of a loop for which what it does not change is kept
 ROW_BLOCK = 1024  # the most elements of a row that is kept where the whole is divided among work items
+LONG_ROW = 4096  # elements that are kept where their results go: the caches have room for one row more
 SHORT = 3  # turns that are no vector if a guard leaves some of them out
 LANES = 16  # what vector lengths are judged by; the target decides the real width
 
@@ -411,6 +412,11 @@ class _Builder:
         axis, other = node.axes[0], later[0]
         found = shared_row(node.value, axis, other, set(post_order(*roots)), self.simplifier)
         if found is None:
+            return None, {}
+        if axis.extent >= LONG_ROW and len(roots) == 2 and roots[1].dtype == found[0].dtype:
+            out, place = self.region.stores[0].buffer, self.simplifier(substitute(roots[0], {other: axis}))
+            return Store(out, place, found[0]), {found[1]: self.simplifier.intern(Load(out, (roots[0],)))}
+        if axis.extent > ROW:
             return None, {}
         row = Tensor(f"row{len(self.scratch)}", (axis.extent,), found[0].dtype)
         self.scratch.append(row)
