@@ -235,3 +235,18 @@ def test_running_sums_are_converted_by_vectors(dtype: str, target: str) -> None:
     near = (1 + RANDOM.normal(size=(2, 40)) / 64).astype(dtype)
     got = run(relay.cumprod(variable("x", near), axis=1), target, x=near)
     np.testing.assert_allclose(got.astype("float64"), np.cumprod(near.astype("float64"), axis=1), rtol=2 * UNIT[dtype])
+
+
+@pytest.mark.parametrize("dtype", BITS)
+def test_no_float32_copy_is_written_for_a_norm(dtype) -> None:
+    """Mean, variance and what is normalised read the 16 bits, each for itself."""
+    x, scale, shift = (RANDOM.normal(size=s).astype(dtype) for s in ((1, 8, 24, 24), (8,), (8,)))
+    sides = [variable(n, a) for n, a in (("x", x), ("g", scale), ("b", shift))]
+    body = relay.nn.group_norm(*sides, num_groups=2)
+    lib = relay.build(relay.IRModule.from_expr(relay.Function(sides, body)), "llvm")
+    assert not [k for k in lib.kernels() if "out0 float32[4608]" in lib.inspect("loop", k)]
+    wide = x.astype("float64").reshape(1, 2, -1)
+    wide = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
+    want = wide.reshape(x.shape) * scale.astype("float64")[:, None, None] + shift.astype("float64")[:, None, None]
+    found = lib.run(x=x, g=scale, b=shift).astype("float64")
+    np.testing.assert_allclose(found, want, rtol=8 * UNIT[dtype], atol=8 * UNIT[dtype])

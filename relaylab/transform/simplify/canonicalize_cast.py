@@ -14,6 +14,7 @@ from relaylab.transform.engine.infer_type import dtype_of
 from relaylab.transform.engine.manager import FunctionPass
 from relaylab.transform.engine.renewal import copied
 
+ABSORBING = (OpPattern.ELEMWISE, OpPattern.BROADCAST, OpPattern.COMM_REDUCE)  # what a cast is fused into
 _BITS = {"bool": 1, "bfloat16": 16}
 
 
@@ -23,13 +24,13 @@ def bits(dtype: str) -> int:
 
 
 class _Repeat:
-    """Gives every elementwise user of a widening cast but the first a cast of its own."""
+    """Gives every elementwise user and reduction of a widening cast but the first a cast of its own."""
 
     def __init__(self) -> None:
         self.used: set[Expr] = set()
 
     def __call__(self, new: Expr, old: Expr) -> Expr:
-        if not isinstance(new, Call) or not isinstance(new.op, Op) or new.op.pattern > OpPattern.BROADCAST:
+        if not isinstance(new, Call) or not isinstance(new.op, Op) or new.op.pattern not in ABSORBING:
             return new
         args = (self._own(arg, was) for arg, was in zip(new.args, cast(Call, old).args))
         return rebuild(new, (new.op, *args))
@@ -49,7 +50,7 @@ def _widens(was: Expr) -> bool:
 
 @pass_(level=3, requires=("InferType",), idempotent=True)
 class CanonicalizeCast(FunctionPass):
-    """Repeats widening casts for each elementwise user, so that fusion can take them in."""
+    """Repeats widening casts for each elementwise user and reduction, so that fusion can take them in."""
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         return rewrite(func, _Repeat(), only=("cast",))
