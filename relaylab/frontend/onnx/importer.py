@@ -229,7 +229,8 @@ class OnnxImporter:
         if converter.lacks(ins):
             raise node.error("an input that it needs is left out", code="import.arity")
         for k, v in enumerate(ins):
-            if isinstance(v, (list, Texts)) and not converter.takes(k, type(v).__name__):
+            kind = "list" if isinstance(v, list) else "Texts"
+            if isinstance(v, (list, Texts)) and not converter.takes(k, kind):
                 what = "a sequence" if isinstance(v, list) else "texts"
                 raise node.error(f"a tensor of numbers is needed here, not {what}", code="import.not-a-tensor")
         try:

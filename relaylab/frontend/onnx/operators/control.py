@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import nodes_below
 from relaylab.frontend.onnx.node import OnnxNode
+from relaylab.frontend.onnx.operators.sequences import Rows
 from relaylab.frontend.onnx.table import converts
 from relaylab.frontend.open_loops import open_loop, turns_of
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
@@ -126,22 +128,18 @@ def _written_out(
     return [*state, *(op.stack(rows, 0) for rows in scanned)]
 
 
-def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Any]) -> list[Expr]:
+def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None, state: list[Any]) -> list[Any]:
     """A recursive function over (turn, alive, state, rows collected so far); extents that a turn changes are open."""
-    if not all(isinstance(s, Expr) for s in state):
-        raise node.error("the state of a loop that depends on data is a sequence", "import.not-a-tensor", g.remedy)
-    scalar = lambda dtype: TensorType((), dtype)
-    names = [i.name for i in node.need("body").input[2:]]
+    sequences = {k: s for k, s in enumerate(state) if isinstance(s, list)}
+    state = [s for s in state if not isinstance(s, list)]
     captured = _captured(g, node)
     if trips is not None:
         captured[""] = op.reshape(trips, ()) if g.rank(trips) else trips  # no value of the body is called so
     shared = [Var(name or "limit", g.tensor(value)) for name, value in captured.items()]
-    scope = dict(zip(captured, shared))
-    types, rows = _steady(g, node, [g.tensor(s) for s in state], scope)
-    found = [TensorType((AnyDim(), *r.shape), r.dtype) for r in rows]
-    named = zip([*names, *(f"rows{k}" for k in range(len(rows)))], [*types, *found])
-    first_ones = [Var("turn", scalar("int64")), Var("alive", scalar("bool")), *shared]
-    variables = [*first_ones, *(Var(n, t) for n, t in named)]
+    types, grown = _steady(g, node, [g.tensor(s) for s in state], dict(zip(captured, shared)), [*sequences])
+    variables = [Var("turn", TensorType((), "int64")), Var("alive", TensorType((), "bool")), *shared]
+    variables += [Var(f"state{k}", t) for k, t in enumerate(types)]
+    variables += [Var(f"rows{k}", t.type) for k, t in enumerate(grown)]
 
     def goes_on(turn: Expr, alive: Expr, *given: Expr) -> Expr:
         return alive if trips is None else op.logical_and(alive, op.less(turn, given[len(shared) - 1]))
@@ -149,33 +147,81 @@ def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None,
     def turn_once(turn: Expr, alive: Expr, *given: Expr) -> list[Expr]:
         same, values = given[: len(shared)], given[len(shared) :]
         kept, collected = values[: len(state)], values[len(state) :]
-        outs = _body(g, node, "body", dict(zip(captured, same)) | _named(node, [turn, alive, *kept]))
-        again = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0]
-        new = outs[1 + len(state) :]
-        longer = [op.concatenate([c, op.expand_dims(r, 0)], 0) for c, r in zip(collected, new)]
-        return [op.add(turn, const(1, "int64")), again, *same, *outs[1 : 1 + len(state)], *longer]
+        again, new, rows = _once(g, node, dict(zip(captured, same)), [turn, alive, *kept], [*sequences])
+        longer = [op.concatenate([c, r.value], r.joined or 0) for c, r in zip(collected, rows)]
+        return [op.add(turn, const(1, "int64")), again, *same, *new, *longer]
 
     first = const(True, "bool") if condition is None else op.reshape(condition, ()) if g.rank(condition) else condition
-    empty = [Constant(np.zeros((0, *r.concrete_shape), r.dtype)) for r in rows]
-    given = [const(0, "int64"), first, *captured.values(), *state, *empty]
-    out = Call(while_loop(goes_on, variables, turn_once), given)
-    return [TupleGetItem(out, k + 2 + len(shared)) for k in range(len(state) + len(rows))]
+    begun = [_begun(node, *pair) for pair in zip([*sequences.values(), *[[]] * len(grown)], grown)]
+    out = Call(
+        while_loop(goes_on, variables, turn_once), [const(0, "int64"), first, *captured.values(), *state, *begun]
+    )
+    fields: list[Any] = [TupleGetItem(out, k + 2 + len(shared)) for k in range(len(state) + len(grown))]
+    found, rows = fields[: len(state)], fields[len(state) :]
+    for k, whole, grows in zip(sequences, rows, grown):
+        found.insert(k, Rows(whole, grows.joined))
+    return [*found, *rows[len(sequences) :]]
+
+
+@dataclass(frozen=True)
+class _Grown:
+    """What a turn adds to rows: along a new first axis, or joined to those before along an axis."""
+
+    value: Expr
+    type: TensorType
+    joined: int | None = None
+
+
+def _once(
+    g: Graph, node: OnnxNode, scope: dict[str, Any], given: list[Any], sequences: list[int]
+) -> tuple[Expr, list[Expr], list[_Grown]]:
+    """One turn: whether another follows, the next state, and what is added to sequences and to collected outputs."""
+    for k in sequences:
+        given.insert(2 + k, Rows(None))
+    outs = _body(g, node, "body", scope | _named(node, given))
+    again, count = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0], len(given) - 2
+    state = [v for k, v in enumerate(outs[1 : 1 + count]) if k not in sequences]
+    rows = [_added(g, node, outs[1 + k]) for k in sequences]
+    return again, state, rows + [_added(g, node, Rows(None, None, [v])) for v in outs[1 + count :]]
+
+
+def _added(g: Graph, node: OnnxNode, sequence: object) -> _Grown:
+    """The tensors that a turn inserts at the end of a sequence."""
+    if not isinstance(sequence, Rows) or sequence.whole is not None or not sequence:
+        raise node.error("a turn does more with a sequence than to add to it", "import.not-a-tensor", g.remedy)
+    types = [g.tensor(v) for v in sequence]
+    shapes = {t.shape for t in types}
+    if len(shapes) == 1 and not types[0].is_dynamic:
+        return _Grown(op.stack(list(sequence), 0), TensorType((AnyDim(), *types[0].shape), types[0].dtype))
+    axes = [k for k, dims in enumerate(zip(*shapes)) if len({*dims}) > 1 or is_open(dims[0])]
+    if len(axes) != 1 or len({len(t.shape) for t in types}) > 1:
+        raise node.error("the shapes of what a loop collects must be known", "import.dynamic", g.remedy)
+    dims = [AnyDim() if k == axes[0] else d for k, d in enumerate(types[0].shape)]
+    return _Grown(op.concatenate(list(sequence), axes[0]), TensorType(dims, types[0].dtype), axes[0])
+
+
+def _begun(node: OnnxNode, sequence: list[Expr], grown: _Grown) -> Expr:
+    """What is collected before the first turn."""
+    parts = [] if getattr(sequence, "whole", None) is None else [getattr(sequence, "whole")]  # noqa: B009
+    if parts and getattr(sequence, "joined", None) != grown.joined:
+        raise node.error("a turn adds tensors of other shapes to a sequence", "import.loop")
+    if sequence:
+        items = list(sequence)
+        parts.append(op.stack(items, 0) if grown.joined is None else op.concatenate(items, grown.joined))
+    empty = [0 if is_open(d) else int(d) for d in grown.type.shape]
+    parts = parts or [Constant(np.zeros(empty, grown.type.dtype))]
+    return parts[0] if len(parts) == 1 else op.concatenate(parts, grown.joined or 0)
 
 
 def _steady(
-    g: Graph, node: OnnxNode, types: list[TensorType], scope: dict[str, Any]
-) -> tuple[list[TensorType], list[TensorType]]:
-    """The types of the state that a turn keeps, once extents that it changes are open; those of what it collects."""
+    g: Graph, node: OnnxNode, types: list[TensorType], scope: dict[str, Any], sequences: list[int]
+) -> tuple[list[TensorType], list[_Grown]]:
+    """The types of the state that a turn keeps, once extents that it changes are open; what it collects."""
     for _ in range(1 + sum(len(t.shape) for t in types)):
         values = [Var("turn", TensorType((), "int64")), Var("alive", TensorType((), "bool"))]
-        kept = [Var(f"s{k}", t) for k, t in enumerate(types)]
-        outs = _body(g, node, "body", scope | _named(node, [*values, *kept]))
-        after = [g.tensor(v) for v in outs[1:]]
-        wider = [_wider(node, *pair) for pair in zip(types, after)]
+        _, state, rows = _once(g, node, scope, [*values, *(Var(f"s{k}", t) for k, t in enumerate(types))], sequences)
+        wider = [_wider(node, t, g.tensor(v)) for t, v in zip(types, state)]
         if wider == types:
-            rows = after[len(types) :]
-            if any(r.is_dynamic for r in rows):
-                raise node.error("the shapes of what a loop collects must be known", "import.dynamic", g.remedy)
             return types, rows
         types = wider
     raise node.error("a turn changes the type of the state", code="import.loop")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from relaylab.frontend.graph import FARTHEST, Graph, elements, is_open, of_count
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
 from relaylab.frontend.open_loops import turns_of
-from relaylab.ir import AnyDim, Constant, Expr
+from relaylab.ir import AnyDim, Call, Constant, Expr, is_call_to
 from relaylab.ir.dims import SymbolicDim, UndecidedSize, larger
 from relaylab.ir.free import sizes_in
 from relaylab.op import nn
@@ -31,7 +31,12 @@ def slice_inputs(
     g: Graph, node: OnnxNode, x: Expr, starts: Expr, ends: Expr, axes: Expr | None = None, steps: Expr | None = None
 ) -> Expr:
     first, last = g.value(starts), g.value(ends)
-    count = g.shape(starts)[0]
+    one = _behind(g, starts, ends) if first is None and g.rank(x) == 1 and steps is None else None
+    if one is not None:  # x[i : i + 1], which is refused when it runs if it has another number of elements
+        wide = (op.reshape(op.cast(v, "int64"), (1,)) for v in (starts, ends))
+        return op.reshape(op.strided_slice(x, *wide, Constant(np.ones(1, "int64"))), (one,))
+    open_ = is_open(g.dims(starts)[0]) and axes is None
+    count = g.rank(x) if open_ and g.rank(x) == 1 else g.shape(starts)[0]
     along = g.ints(axes, "axes") if axes is not None else list(range(count))
     by = g.ints(steps, "steps") if steps is not None else [1] * count
     if first is not None and last is not None:
@@ -51,6 +56,22 @@ def slice_inputs(
             return op.take(x, of_count(places, known[0]), axis=along[0])
     wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
     return op.strided_slice(x, wide[0], wide[1], Constant(np.array(by, "int64")), axes=along)
+
+
+def _behind(g: Graph, starts: Expr, ends: Expr) -> int | None:
+    """How far an end lies behind its start, if both are numbers behind one place; None if they are not."""
+    (first, more), (second, most) = _from_place(g, starts), _from_place(g, ends)
+    return most - more if first is second and most > more else None
+
+
+def _from_place(g: Graph, x: Expr) -> tuple[Expr, int]:
+    """An expression as another and a number that is added to it."""
+    if is_call_to(x, "add"):
+        a, b = cast(Call, x).args
+        for other, number in ((a, g.value(b)), (b, g.value(a))):
+            if number is not None and number.size == 1:
+                return other, int(number.reshape(()))
+    return x, 0
 
 
 def _place(g: Graph, x: Expr, axis: int, limit: Expr) -> Expr:
