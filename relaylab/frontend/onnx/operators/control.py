@@ -55,7 +55,8 @@ def conditional(g: Graph, node: OnnxNode, condition: Expr) -> list[Any]:
     condition = op.reshape(condition, ()) if g.rank(condition) else condition
     if not len(branches[0]) == len(branches[1]) == len(node.outputs):
         raise node.error("the branches have different numbers of outputs", code="import.arity")
-    branches = [list(b) for b in zip(*(_of_one_rank(g, *pair) for pair in zip(*branches)))]
+    pairs = [_of_one_shape(g, condition, *_of_one_rank(g, *pair)) for pair in zip(*branches)]
+    branches = [list(b) for b in zip(*pairs)]
     if len(node.outputs) == 1:
         return [If(condition, branches[0][0], branches[1][0])]
     both = If(condition, Tuple(branches[0]), Tuple(branches[1]))
@@ -82,6 +83,19 @@ def _of_one_rank(g: Graph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         return a, b
     shape = (1,) * max(ranks)
     return op.reshape(a, shape), op.reshape(b, shape)
+
+
+def _of_one_shape(g: Graph, condition: Expr, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """The results of two branches; extents in which they differ are open, as the condition says how many there are."""
+    pairs, none = list(zip(g.dims(a), g.dims(b))), const(0, "int64")
+    if g.rank(a) != g.rank(b):
+        return a, b
+    for axis, (n, m) in enumerate(pairs):
+        if n != m and AnyDim not in (type(n), type(m)):
+            many = [const(d, "int64") if isinstance(d, int) else turns_of(x, axis) for d, x in ((n, a), (m, b))]
+            counts = op.where(condition, many[0], none), op.where(condition, none, many[1])
+            a, b = (op.take(x, op.arange(c, dtype="int64"), axis=axis) for x, c in zip((a, b), counts))
+    return a, b
 
 
 @converts("Loop")
