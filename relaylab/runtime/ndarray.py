@@ -281,6 +281,12 @@ def as_numpy(source: object, what: str = "an array") -> np.ndarray:
     """The values as a numpy array of a numeric dtype, without a copy where possible."""
     if isinstance(source, NDArray):
         return source.values()
+    if type(source) is not np.ndarray and is_a(source, np.ndarray) and np.any(getattr(source, "mask", False)):
+        raise RelayValueError(
+            f"{what} has masked elements, which have no value",
+            code="runtime.masked",
+            help="say what stands in their place: x.filled(0)",
+        )
     if not hasattr(source, "__array__") and isinstance(source, SupportsDLPack):
         return from_dlpack(source).values()
     try:

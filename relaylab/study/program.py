@@ -94,6 +94,8 @@ def load(what: Loadable, sizes: Mapping[str, int | Sequence[int]] | None = None)
     file, told = (name, {}) if os.path.exists(name) else split_sizes(name)
     path = Path(file)
     named = f"{path.stem}[{name[len(file) + 1 :]}]" if told else path.stem
+    if path.suffix in (ONNX_SUFFIX, TORCH_SUFFIX) and not path.exists():
+        raise _unreadable(path, FileNotFoundError(2, "No such file or directory"))
     if path.suffix == ONNX_SUFFIX:
         model = read_model(path)
         return Program(named, *from_onnx(model, shape=filled(input_shapes(model), told, file)))
@@ -104,6 +106,8 @@ def load(what: Loadable, sizes: Mapping[str, int | Sequence[int]] | None = None)
     help = did_you_mean(name, NETWORKS) or f"networks: {', '.join(NETWORKS)}; or a file that ends in " + " ".join(
         (*TEXT_SUFFIXES, ONNX_SUFFIX, TORCH_SUFFIX)
     )
+    if name.partition("[")[0] in NETWORKS:
+        help = "sizes are told of files, net.onnx[batch=2]: a network of the catalog has its own"
     if os.path.isdir(name):
         help = "it is a folder: name a file in it"
     if "@" in name and "(" in name:
@@ -225,14 +229,18 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        foreign = isinstance(error, UnicodeDecodeError)
-        if foreign and (text := _utf_16(path)):
+        if isinstance(error, UnicodeDecodeError) and (text := _utf_16(path)):
             return text
-        why = "it is not text (UTF-8)" if foreign else error.strerror or error
-        help = FOREIGN if foreign else _remedy(path, error)
-        if foreign and path.suffix == ".rlab":
-            help = "study.reopen opens a recorded run, runtime.load_module a compiled program"
-        raise RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> RelayValueError:
+    foreign = isinstance(error, UnicodeDecodeError)
+    why = "it is not text (UTF-8)" if foreign else error.strerror or error
+    help = FOREIGN if foreign else _remedy(path, error)
+    if foreign and path.suffix == ".rlab":
+        help = "study.reopen opens a recorded run, runtime.load_module a compiled program"
+    return RelayValueError(f"cannot read {path}: {why}", code="explore.unreadable", help=help)
 
 
 def _utf_16(path: Path) -> str:

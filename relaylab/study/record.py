@@ -21,6 +21,7 @@ from relaylab.ir import IRModule
 from relaylab.ir.trail import Step
 from relaylab.study.compare import UNITS, Quantity, end_figures
 from relaylab.study.exploration import Exploration
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.quoting import python_text
 from relaylab.support.schema import Within, read, read_json
@@ -83,6 +84,7 @@ class Recording:
         return spent | end_figures(self.module())
 
 
+@checked
 def record(exploration: Exploration, path: str | Path, views: Mapping[str, Any] | None = None) -> Path:
     """Write a run as a `.rlab` file; `views` are the named views of an explorer (`PassExplorer.views`)."""
     if Path(path).suffix != SUFFIX:

@@ -168,3 +168,11 @@ def test_constructed_values_of_any_depth_are_text() -> None:
     for _ in range(60):
         shared = ADT(0, (shared, shared))
     assert repr(shared).startswith("((((") and len(repr(shared)) < 10_000
+
+
+def test_masked_elements_have_no_value():
+    masked = np.ma.masked_array(np.ones(3, "float32"), mask=[1, 0, 0])
+    with pytest.raises(RelayValueError, match=r"x.filled\(0\)"):
+        array(masked)
+    assert array(masked.filled(0)).numpy().tolist() == [0, 1, 1]
+    assert array(np.ma.masked_array(np.ones(2), mask=[0, 0])).numpy().tolist() == [1, 1]

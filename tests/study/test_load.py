@@ -216,10 +216,13 @@ def test_text_of_windows_is_read(tmp_path: Path, encoding: str):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nett.relay", "did you mean `net.relay`"),
+        ("nett.relay", "`net.relay`"),
         ("resnet18.relay", "the network is named resnet18, without .relay"),
         ("nowhere/net.relay", "there is no folder nowhere"),
         ("~/net.relay", "os.path.expanduser"),
+        ("nett.onnx", "did you mean `net.onnx`"),
+        ("none_of_it.pt2", "it is looked for in"),
+        ("mlp[batch=2]", "sizes are told of files"),
         ("other_program.relay", "it is looked for in"),
         ("folder.relay", "it is a folder"),
     ],
@@ -227,6 +230,7 @@ def test_text_of_windows_is_read(tmp_path: Path, encoding: str):
 def test_a_file_that_is_not_there_has_a_remedy(tmp_path: Path, monkeypatch, name: str, says: str):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.relay").write_text("")
+    (tmp_path / "net.onnx").write_text("")
     (tmp_path / "folder.relay").mkdir()
     with pytest.raises(RelayError, match=re.escape(says)):
         study.load(name)

@@ -143,3 +143,8 @@ def test_every_changed_byte_is_read_or_refused_in_words(found, tmp_path):
             except RelayError as error:
                 refused += error.code == "record.unreadable"
     assert refused > 100
+
+
+def test_what_is_no_exploration_is_told_by_the_parameter(tmp_path):
+    with pytest.raises(RelayError, match="record: `exploration` must be an Exploration"):
+        study.record("mlp", tmp_path / "a.rlab")
