@@ -16,12 +16,14 @@ from relaylab.runtime.executable import KernelCall
 from relaylab.runtime.executor import GraphExecutor
 from relaylab.runtime.peaks import MachinePeaks, machine_peaks
 from relaylab.runtime.profiling import Count, Duration, Metric, Percent, Ratio, Report
+from relaylab.support.checked import checked
 
 HOT = 10
 HASH = re.compile(r"_[0-9a-f]{12}$")  # kernels are named by their content
 CALLS, LEAST = 50, 1e-3  # calls of nothing that are timed; the least time of a step in microseconds
 
 
+@checked
 def profile(
     executor: GraphExecutor, repeat: int = 5, source: Callable[[str], str] | None = None, roofline: bool = True
 ) -> Report:

@@ -158,6 +158,7 @@ def bisect(
     return found
 
 
+@checked
 def bisect_history(history: History, seed: int = 0, tolerance: float = TOLERANCE) -> Finding | Crash | None:
     """`bisect` over a pipeline that has been run."""
     crash = crash_of(history)

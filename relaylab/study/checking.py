@@ -72,6 +72,7 @@ def _with_logits(mod: IRModule) -> IRModule:
     return with_body(mod, Tuple([body, body.args[0]]))
 
 
+@checked
 def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
     """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all,
     infinity that they give other shapes. Raises RelayError `explore.function` for results that cannot be compared."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import relaylab
 from relaylab.study.definition import PassDefinition, definition_of, preamble
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError
 from relaylab.support.quoting import python_comment, python_text
 from relaylab.support.source import python_place
@@ -131,6 +132,7 @@ def message_of(error: BaseException) -> str:
     return text if isinstance(error, RelayError) else f"{kind}: {text}" if text else kind
 
 
+@checked
 def crash_of(history: History) -> Crash | None:
     """The pass that stopped a pipeline that has been run; None if every pass came to its end."""
     if history.error is None or not history.stages:

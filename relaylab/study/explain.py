@@ -12,6 +12,7 @@ from pathlib import Path
 
 import relaylab
 from relaylab.study.lessons import LESSONS, Lesson
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
 
@@ -40,6 +41,7 @@ class Explanation:
         return "\n".join(lines)
 
 
+@checked
 def explain(code: str) -> Explanation:
     """What an error code such as `parse.unexpected-token` means; RelayValueError for one that does not exist.
 

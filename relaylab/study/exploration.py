@@ -15,6 +15,7 @@ from relaylab.study.checking import Check, check
 from relaylab.study.crash import Crash, crash_of
 from relaylab.study.pipeline import Pipeline, operators, passes_of
 from relaylab.study.program import Loadable, Program, load
+from relaylab.support.checked import checked
 from relaylab.transform import BindParams, History, InferType, PassContext, Stage
 
 
@@ -153,11 +154,13 @@ def explore(
     return Exploration(program, Pipeline(InferType()(mod), passes_of(passes, opt_level), opt_level, verify))
 
 
+@checked
 def rule_hits(history: History) -> dict[str, int]:
     """How often each rewrite rule fired, with the line of its source, most often first."""
     return dict(Counter(f"{step.rule}  {step.location}" for _, step in history.steps()).most_common())
 
 
+@checked
 def stage_diff(history: History) -> viz.Difference:
     """What the pipeline changed from its first program to its last, as a picture."""
     return viz.diff(history.source, history.mod, history)

@@ -7,10 +7,12 @@ from typing import Any
 from relaylab.codegen.inspection.control_flow import flows
 from relaylab.codegen.vm_parts import CompiledParts
 from relaylab.study.running import Compiled, looked_at
+from relaylab.support.checked import checked
 from relaylab.viz import Picture, View, show
 from relaylab.viz.graph.control_flow import control_flow as view_of
 
 
+@checked
 def control_flow(lib: Compiled | CompiledParts, kernel: str | None = None, **options: Any) -> Picture:
     """The picture of the blocks and loops of a kernel (or of the only one); `options` are those of `viz.show`.
 

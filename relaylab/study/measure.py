@@ -25,6 +25,7 @@ from relaylab.study.kernels import Kernels
 from relaylab.study.pipeline import Pipeline
 from relaylab.study.program import Loadable
 from relaylab.study.running import seeded
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.transform import Pass, PassContext, run_pipeline
 
@@ -69,6 +70,7 @@ def library(mod: IRModule) -> GraphExecutorFactoryModule | None:
         return None
 
 
+@checked
 def race(libraries: Sequence[GraphExecutorFactoryModule], runs: int = RUNS) -> list[list[float]]:
     """Measured microseconds of whole runs on seeded inputs, one list for each library; the libraries run in turn.
 
@@ -87,6 +89,7 @@ def race(libraries: Sequence[GraphExecutorFactoryModule], runs: int = RUNS) -> l
     return times
 
 
+@checked
 def predicted(lib: GraphExecutorFactoryModule) -> float:
     """The microseconds of the steps of a library by the roofline of this machine, which is measured at first use.
 

@@ -15,6 +15,7 @@ from typing import cast
 from relaylab.analysis import list_op_freqs
 from relaylab.ir import IRModule
 from relaylab.study.definition import definition_of, preamble
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.quoting import python_comment, shell_words
 from relaylab.support.table import did_you_mean
@@ -27,6 +28,7 @@ _PUNCTUATION = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[()\[\]{},]"""
 """What splits a text: strings are passed over whole."""
 
 
+@checked
 def operators(mod: IRModule) -> Counter[str]:
     """How often each operator is called, and how many kernels there are."""
     return Counter(list_op_freqs(mod))
@@ -282,6 +284,7 @@ def item_of(what: Pass | str) -> Item:
     return Item(pass_of(what) if isinstance(what, str) else what)
 
 
+@checked
 def split(text: str) -> list[str]:
     """`A,B(x=[1, "a,b"]),C` at its outer commas."""
     parts, depth, start = [], 0, 0

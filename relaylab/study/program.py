@@ -24,6 +24,7 @@ from relaylab.ir import Expr, IRModule
 from relaylab.ir.dims import Dim, IntImm, SizeVar
 from relaylab.ir.types import TensorType
 from relaylab.runtime.ndarray import NDArray
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
 from relaylab.support.table import did_you_mean
 from relaylab.zoo.catalog import NETWORKS
@@ -219,6 +220,7 @@ def _size(name: str, axis: int, size: Dim) -> int | str:
     )
 
 
+@checked
 def read(path: Path) -> IRModule:
     """The module in a file of Relay text; errors quote it."""
     return relay.parse(text_of(path), path.name, fill=0)

@@ -165,6 +165,7 @@ class _Rewrite(TypedDict):
     note: str
 
 
+@checked
 def reopen(path: str | Path) -> Recording:
     """Read a `.rlab` file; raises `RelayValueError` for one that is none, is damaged, or would unpack to too much."""
     entry = ""
@@ -195,11 +196,13 @@ def reopen(path: str | Path) -> Recording:
     return Recording(run, texts, trace)
 
 
+@checked
 def compare_recordings(a: Recording, b: Recording) -> list[Quantity]:
     """The figures of two runs beside each other."""
     return [Quantity(name, UNITS.get(name, ""), value, b.figures[name]) for name, value in a.figures.items()]
 
 
+@checked
 def exceeded(quantities: Sequence[Quantity], limits: Sequence[str]) -> list[str]:
     """Which limits B breaks, in words; a limit such as `flops+5%` says by how much a figure may be larger than A's."""
     table = {q.name: q for q in quantities}

@@ -76,6 +76,7 @@ def run(
     return found[0] if len(found) == 1 else found
 
 
+@checked
 def run_library(lib: Compiled, inputs: Mapping[str, Any], seed: int = 0) -> np.ndarray | list[np.ndarray]:
     """What a compiled program gives; inputs that are not given are drawn from `seed`."""
     if isinstance(lib, VMExecutable):
@@ -86,6 +87,7 @@ def run_library(lib: Compiled, inputs: Mapping[str, Any], seed: int = 0) -> np.n
     return found[0] if len(found) == 1 else found
 
 
+@checked
 def seeded(lib: GraphExecutorFactoryModule, inputs: Mapping[str, Any] | None = None, seed: int = 0) -> GraphModule:
     """A graph module of a library with its inputs set: the given ones, the rest drawn from `seed`."""
     module = GraphModule(lib["default"](cpu(0)))
@@ -157,6 +159,7 @@ def llvm_steps(lib: Compiled | CompiledParts, kernel: str) -> list[LLVMStep]:
     ]
 
 
+@checked
 def listing(lib: Compiled, kernel: str | None = None, stage: str = "asm") -> str:
     """A kernel of a compiled program as text at one of `STAGES`, or "all" of them; without a name the table of kernels.
 
@@ -174,6 +177,7 @@ def listing(lib: Compiled, kernel: str | None = None, stage: str = "asm") -> str
     return "\n\n".join(f"// {name}: {s}\n{parts.inspect(s, name)}" for name in found for s in stages)
 
 
+@checked
 def describe(lib: Compiled) -> str:
     """What was compiled, in words: kernels, how often they run, memory; or the forms of an executable."""
     if isinstance(lib, VMExecutable):
@@ -208,6 +212,7 @@ def looked_at(lib: Compiled | CompiledParts) -> GraphExecutorFactoryModule | Com
     return lib.parts() if isinstance(lib, VMExecutable) else lib
 
 
+@checked
 def arguments(exe: VMExecutable, inputs: Mapping[str, Any] | None = None, seed: int = 0) -> list[Value]:
     """The arguments of `main`: the given ones by name, the rest drawn from `seed`.
 

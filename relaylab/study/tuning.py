@@ -146,6 +146,7 @@ class TuningGain:
         return f"{self.name:<14}  {times}  {self.schedules:9}  {better:>14}  {other}"
 
 
+@checked
 def comparison(gains: Sequence[TuningGain]) -> str:
     """Programs with the picked loops and with the records, and the geometric mean of what they gain."""
     head = f"{'program':<14}  picked ms   tuned ms   gain  schedules  better kernels  the fastest of the others"

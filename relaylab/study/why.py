@@ -17,6 +17,7 @@ from relaylab.ir.trail import unrecorded
 from relaylab.study.exploration import explore
 from relaylab.study.pipeline import pass_of
 from relaylab.study.suggest import Suggestions, suggestions
+from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError, RelayValueError
 from relaylab.support.table import did_you_mean
 from relaylab.transform import PASSES, FuseOps, InferType, Pass, PassContext, run_pipeline
@@ -55,6 +56,7 @@ class WhyNot:
     __repr__ = __str__
 
 
+@checked
 def why_not(what: Any, module: IRModule, node: Expr | None = None, most: int = 5) -> WhyNot:
     """Why a pass (or its name), rule, callback or pattern, or a list of them, does not rewrite `node`.
 

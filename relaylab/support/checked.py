@@ -364,6 +364,8 @@ def _several(words: str) -> str:
     """`words` of one thing, said of many."""
     article, _, noun = words.partition(" ")
     simple = article in ("a", "an") and not {"or", "of", "from"} & set(noun.split())
+    if noun.endswith("y") and noun[-2:-1] not in tuple("aeiou"):
+        noun = f"{noun[:-1]}ie"
     return f"{noun}{'es' if noun.endswith('s') else 's'}" if simple else words
 
 
