@@ -98,7 +98,7 @@ class PassExplorer(anywidget.AnyWidget):
     def _doing(self, what: str) -> None:
         self.send({"doing": what})
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if "_listeners" in self.__dict__ and name not in self.__dict__ and name[0] != "_":
             _known(name)
         super().__setattr__(name, value)
