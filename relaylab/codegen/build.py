@@ -201,9 +201,14 @@ def _compiled(
     )
 
 
+_PARAMS = 'parameters have a name: relay.build(mod, target="llvm", params=params)'
+
+
 def parse_target(target: object) -> CpuTarget:
     """A target from what `relay.build` accepts: None, text, a Target, or one of these in a list or dict."""
     while isinstance(target, (list, tuple, Mapping)):
+        if isinstance(target, Mapping) and any(hasattr(value, "shape") for value in target.values()):
+            raise RelayTypeError("a dict of arrays is no target", code="build.target", help=_PARAMS)
         if isinstance(target, Mapping) and "kind" in target:
             return CpuTarget.parse(target_text(target))
         values = list(target.values() if isinstance(target, Mapping) else target)

@@ -17,7 +17,7 @@ from relaylab.codegen.native_function import flat
 from relaylab.codegen.specializations import Key, Specializations
 from relaylab.codegen.vm_executable import VMCompiler, VMExecutable, compile, executable_of
 from relaylab.interp import Interpreter
-from relaylab.interp.executor import check_count
+from relaylab.interp.executor import check_names
 from relaylab.interp.machine import Frame, Machine
 from relaylab.interp.plan import Plan
 from relaylab.interp.values import Closure, ConstructorValue, Value
@@ -229,7 +229,7 @@ class VirtualMachine:
     def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep arguments for the next `invoke` without any."""
         names = self.exe.get_function_params(func_name)
-        check_count(names, args)
+        check_names(names, args, kwargs)
         self._inputs[func_name] = {**dict(zip(names, args)), **kwargs}
 
     def set_one_input(self, func_name: str, *args: object, **kwargs: object) -> None:

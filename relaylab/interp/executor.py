@@ -74,7 +74,7 @@ class Interpreter:
     ) -> tuple[Value, ...]:
         """The values of the parameters of `func` for these arguments, in order."""
         names = parameter_names(func.params)
-        _check_names(names, args, kwargs)
+        check_names(names, args, kwargs)
         named = {**self.params, **kwargs}
         missing = [n for n in names[len(args) :] if n not in named]
         if missing:
@@ -126,7 +126,8 @@ def check_count(names: Sequence[str], args: Sequence[object]) -> None:
         )
 
 
-def _check_names(names: list[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def check_names(names: Sequence[str], args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    """Refuse (`RelayTypeError`) arguments that no parameter takes, or that one is given twice."""
     check_count(names, args)
     for name in kwargs:
         if name not in names:

@@ -94,7 +94,7 @@ class Field:
             raise RelayTypeError(
                 f"the attribute `{self.name}`{f' of {of}' * bool(of)} cannot be {shown(value)}",
                 code="attrs.bad-value",
-                help=f"it is: {self.kind}",
+                help=f"it is {self.words}",
             ) from None
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class Attrs(Node):
                 raise RelayTypeError(
                     f"the attribute `{name}` of {self.type_key} is required",
                     code="attrs.missing",
-                    help=f"it is: {field.kind}",
+                    help=f"it is {field.words}",
                 )
             else:
                 own[name] = field.default

@@ -58,7 +58,7 @@ def test_a_cell_without_the_future_import_is_checked_like_a_file_with_it(head, w
     declared = run(head + CELL).declared
     with pytest.raises(RelayTypeError) as caught:
         declared(x, **wrong)
-    assert caught.value.code == "attrs.bad-value" and caught.value.help.startswith("it is: ")
+    assert caught.value.code == "attrs.bad-value" and caught.value.help.startswith("it is ")
 
 
 @pytest.mark.parametrize("head", ["", FUTURE], ids=["objects", "text"])

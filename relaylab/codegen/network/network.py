@@ -20,7 +20,7 @@ from relaylab.codegen.network.open_sizes import OpenSizes
 from relaylab.ir.expr import set_type
 from relaylab.ir.visit import operands_of
 from relaylab.loop.program import SIZES
-from relaylab.support.errors import RelayError, RelayTypeError
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError
 from relaylab.support.memory import check_files, files_under
 from relaylab.transform.normal_forms.first_order import first_order
 
@@ -235,7 +235,7 @@ class _Reader:
                 return self._operation(expr, _as_primitive(expr))
             case ir.Let():
                 return self.values[expr.body]
-            case ir.Var() if expr in self.bound:
+            case ir.Var() if self.bound.get(expr) in self.values:
                 return self.values[self.bound[expr]]
             case ir.Tuple():
                 return tuple(self.values[f] for f in expr.fields)
@@ -243,6 +243,9 @@ class _Reader:
                 return cast("tuple[NetworkValue, ...]", self.values[expr.tuple_value])[expr.index]
             case ir.Constant():
                 return self._constant(expr)
+            case ir.Var():
+                help = "bind it before it is used, or make it a parameter"
+                raise RelayValueError(f"%{expr.name_hint} has no value here", code="build.unbound", help=help)
         raise not_static(_construct(expr), expr)
 
     def _input(self, param: ir.Var, type: ir.Type, name: str) -> NetworkValue:

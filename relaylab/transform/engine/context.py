@@ -15,10 +15,12 @@ from relaylab.support.errors import (
     RelayIndexError,
     RelayTypeError,
     RelayValueError,
+    named,
     warn,
 )
 from relaylab.support.source import python_place
 from relaylab.support.table import Table, did_you_mean
+from relaylab.transform.engine.info import NAMED
 
 if TYPE_CHECKING:
     from relaylab.ir import IRModule
@@ -58,6 +60,7 @@ for _name, _kind in {
 _LOWER = ("tir.", "relay.ext.")
 """How the options of TVM begin that are for its levels below Relay, and for code generators of others."""
 
+_TYPES = {bool: "bool", int: "whole number", float: "number", str: "text", dict: "dict"}
 _TYPE_KEYS = {bool: "IntImm", int: "IntImm", float: "FloatImm", str: "runtime.String", dict: "Map"}
 
 
@@ -80,7 +83,7 @@ def _checked_value(name: str, value: object) -> object:
         value = os.fspath(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         text = f"the config option '{name}' cannot be {value!r}"
-        raise RelayAttributeError(text, code="pass.bad-config", help=f"it is: {kind.__name__}")
+        raise RelayAttributeError(text, code="pass.bad-config", help=f"it is {named(_TYPES[kind])}")
     return value
 
 
@@ -89,7 +92,16 @@ def _names(value: Iterable[str] | None, what: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise RelayTypeError(f"{what} must be a list of names of passes", code="pass.not-a-list")
-    return tuple(str(v) for v in value)
+    names = tuple(str(v) for v in value)
+    for name in names:
+        _warn_of_a_slip(name, what)
+    return names
+
+
+def _warn_of_a_slip(name: str, what: str) -> None:
+    """A pass that there is not yet may be named; one that is nearly named is likely meant."""
+    if name not in NAMED and (near := did_you_mean(name, NAMED)):
+        warn(f"{what}: there is no pass named `{name}`; {near}")
 
 
 class _Stack(threading.local):

@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import NoReturn, TypeVar, cast, dataclass_transform
 
 from relaylab.support.errors import RelayAttributeError, RelayError, RelayTypeError, RelayValueError
-from relaylab.transform.engine.info import PassInfo
+from relaylab.transform.engine.info import NAMED, PassInfo
 from relaylab.transform.engine.manager import PASSES, FunctionPass, ModulePass, Pass, PassEntry, Sequential, taking
 from relaylab.transform.engine.options import Option, PassRecord, arguments, bound, declared, of_signature
 
@@ -115,6 +115,7 @@ def _insert(entry: PassEntry, replace: bool) -> None:
     known = PASSES.get(entry.name)
     again = known is not None and _origin(known.factory) == _origin(entry.factory)
     PASSES.insert(entry.name, entry, replace=replace or again)
+    NAMED.add(entry.name)
 
 
 def _origin(factory: Callable[..., Pass]) -> tuple[str, str]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from relaylab.support.checked import checked
 
+NAMED: set[str] = set()
+"""The names of all passes that are declared, or were made in this process."""
+
 
 @checked
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class PassInfo:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "required", tuple(self.required or ()))
+        NAMED.add(self.name)
 
     def __str__(self) -> str:
         required = f"[{', '.join(self.required)}]"

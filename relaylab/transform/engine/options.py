@@ -15,6 +15,7 @@ from typing import Annotated, ClassVar, Literal, Union, cast, get_args, get_orig
 
 import numpy as np
 
+from relaylab.ir import Expr, IRModule
 from relaylab.support.errors import RelayTypeError, shown
 from relaylab.support.table import did_you_mean
 
@@ -121,7 +122,13 @@ def checked(option: Option, value: object, owner: str) -> object:
         whose = f" of {owner}" if owner else ""
         found = f"{shown(value)} (of type {type(value).__name__})"
         text = f"`{option.name}`{whose} is {option.type}, not {found}"
-        raise RelayTypeError(text, code="pass.option-type", help=option.doc) from None
+        help = applied(owner) if isinstance(value, (IRModule, Expr)) else option.doc
+        raise RelayTypeError(text, code="pass.option-type", help=help) from None
+
+
+def applied(name: str) -> str:
+    """How a pass is run on a program, for those who gave the program in place of options."""
+    return f"a pass is made first, then it is called: {name}()(mod)"
 
 
 def _converted(value: object, kind: object) -> object:
@@ -218,7 +225,10 @@ def bound(name: str, options: Sequence[Option], args: Sequence[object], given: M
     """
     known = {o.name: o for o in options}
     if len(args) > len(options):
-        raise _misfit(name, options, f"{name} has {len(options)} options, not {len(args)}")
+        text = f"{name} has {len(options)} options, not {len(args)}"
+        if isinstance(args[0], (IRModule, Expr)):
+            raise RelayTypeError(text, code="pass.options", help=applied(name))
+        raise _misfit(name, options, text)
     values = {n: checked(known[n], v, name) for n, v in zip(known, args)}
     for key, value in given.items():
         if key not in known:

@@ -26,8 +26,10 @@ class DFPatternCallback:
     expression are inferred before matching; with `rewrite_once` there is one round only.
     """
 
+    pattern: DFPattern | None = None
+    require_type = rewrite_once = False  # also of a subclass that does not call `super().__init__()`
+
     def __init__(self, require_type: bool = False, rewrite_once: bool = False):
-        self.pattern: DFPattern | None = None
         self.require_type, self.rewrite_once = require_type, rewrite_once
 
     def rewrite(self, expr: Expr) -> Expr:
@@ -116,7 +118,9 @@ def _replace(callback: DFPatternCallback, group: PatternGroup, post: Expr, memo:
     if not isinstance(after, Expr):
         name = type(callback).__name__
         raise RelayTypeError(
-            f"{name}.callback returned {kind_of(after)}, not an expression", code="pattern.wrong-result"
+            f"{name}.callback returned {kind_of(after)}, not an expression",
+            code="pattern.wrong-result",
+            help="return what stands in place of the match; `post` leaves it as it is",
         )
     trail = kept_trail()
     if trail is not None and after is not post:
