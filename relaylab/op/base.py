@@ -25,6 +25,7 @@ Facets
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -42,6 +43,7 @@ from relaylab.ir.converters import Ints as Ints
 from relaylab.ir.converters import Pairs as Pairs
 from relaylab.ir.converters import Value as Value
 from relaylab.ir.expr import Call, Expr, TupleWrapper, as_expr, python_operator
+from relaylab.ir.names import IDENT
 from relaylab.ir.op import OPERATORS, Op
 from relaylab.ir.types import IncompleteType, TensorType, TupleType, Type
 from relaylab.op.builder import OperatorBuilder
@@ -286,7 +288,8 @@ class Elementwise(Operator):
         return self.scalar(b, data(*i))
 
     def scalar(self, b: ElementBuilder, x: Element) -> Element:
-        raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet")
+        help = "write `def scalar(self, b, x)`, which gives an element of the result, or waive it with the reason"
+        raise RelayError(f"{self.op_name} has no scalar form", code="op.no-facet", help=help)
 
 
 class Broadcast(Operator):
@@ -389,6 +392,11 @@ def op(
     form, whose calls keep working; another one only with `replace`, else `RelayValueError` (`operator.duplicate`).
     """
 
+    if not _NAME.fullmatch(name):
+        raise RelayValueError(
+            f"`{name}` is no name of an operator", code="op.name", help="it is read back from text: nn.relu, my.own_1"
+        )
+
     def register(cls: type[D]) -> OperatorBuilder[D]:
         cls.op_name, cls.attrs_key = name, attrs_key or cls.__name__
         if inputs is not None:
@@ -411,6 +419,9 @@ def op(
         return OperatorBuilder(cls)
 
     return register
+
+
+_NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
 
 
 def _place(cls: type[Operator]) -> str:

@@ -65,10 +65,15 @@ TABLE: dict[tuple[str, str], list[OnnxConverter]] = {}
 def register(name: str, run: Convert, since: int = 1, domain: str = "", unused: Iterable[str] = ()) -> None:
     """Enter a converter; a name and version that is taken is an error."""
     known = TABLE.setdefault((domain, name), [])
+    known[:] = [c for c in known if c.since != since or _place(c.run) != _place(run)]  # a cell that is run again
     if any(c.since == since for c in known):
         raise RelayValueError(f"the ONNX operator `{name}` of version {since} has a converter", code="import.duplicate")
     known.append(OnnxConverter(run, since, frozenset(unused)))
     known.sort(key=lambda c: -c.since)
+
+
+def _place(run: Convert) -> tuple[str, str]:
+    return run.__module__, run.__qualname__
 
 
 def converts(*names: str, since: int = 1, domain: str = "", unused: Iterable[str] = ()) -> Callable[[Convert], Convert]:
