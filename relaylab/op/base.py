@@ -54,6 +54,7 @@ from relaylab.support.errors import RelayError, RelayValueError
 if TYPE_CHECKING:
     from relaylab.loop.procedure import Procedure
 
+_NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
 SampleArg = Union[TensorType, np.ndarray, tuple["SampleArg", ...]]
 
 
@@ -419,9 +420,6 @@ def op(
         return OperatorBuilder(cls)
 
     return register
-
-
-_NAME = re.compile(rf"{IDENT}(?:\.{IDENT})*")
 
 
 def _place(cls: type[Operator]) -> str:
