@@ -45,8 +45,8 @@ def gradient_rule(node: Call) -> GradientRule:
 
 def _narrowed(node: Call, rule: GradientRule) -> GradientRule:
     """The rule of a product whose sums are wider than what it is made of: gradients are of the types of these."""
-    found = dtype_of(node)
-    if all(dtype_of(a) == found for a in node.args):
+    found = type_of(node)
+    if not isinstance(found, TensorType) or all(dtype_of(a) == found.dtype for a in node.args):
         return rule
 
     def narrowed(c: Call, y: Expr, g: Expr | list[Expr]) -> list[Expr]:
