@@ -38,9 +38,10 @@ from relaylab.runtime.native import check_machine
 from relaylab.runtime.ndarray import NDArray, array
 from relaylab.runtime.vm_library import VMLibrary
 from relaylab.support.checked import checked
+from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.words import counted
-from relaylab.transform import InferType, optimize
+from relaylab.transform import BindParams, InferType, Sequential, default_passes
 
 
 @checked
@@ -234,8 +235,13 @@ def compile(
     if isinstance(mod, Expr):
         mod = IRModule.from_expr(mod)
     source = inline_external(mod)
-    with unchanged_files(source, params):
-        return executable_of(optimize(source, params, vm=True).mod, target, (source, params or {}))
+    with unchanged_files(source, params), no_collection():
+        return executable_of(_optimized(source, params), target, (source, params or {}))
+
+
+def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
+    bound = BindParams(params)(mod) if params else mod
+    return Sequential(default_passes(vm=True))(bound)
 
 
 def executable_of(
@@ -275,7 +281,7 @@ class VMCompiler:
             mod = IRModule.from_expr(mod)
         parse_target(target)
         self.set_params(params or {})
-        return optimize(inline_external(mod), self.params or None, vm=True).mod, self.get_params()
+        return _optimized(inline_external(mod), self.params), self.get_params()
 
     def lower(self, mod: IRModule, target: object = None, target_host: object = None) -> None:
         """Run the passes; `codegen` comes next."""
