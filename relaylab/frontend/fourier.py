@@ -13,6 +13,8 @@ from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Expr, const
 from relaylab.op import nn
 
+Extent = Any
+"""A number, or an expression of sizes."""
 LONGEST = 1 << 12
 """How many points a transform has at most: its matrix has their square."""
 
@@ -30,7 +32,7 @@ def turns(n: int, used: int, onesided: bool, inverse: bool) -> np.ndarray:
 
 
 def open_transform(
-    g: Graph, parts: Sequence[Expr], axis: int, n: Expr, size: Any, half: bool, inverse: bool
+    g: Graph, parts: Sequence[Expr], axis: int, n: Expr, size: Extent, half: bool, inverse: bool
 ) -> list[Expr]:
     """The parts of a transform of n points, `size` of which only run time knows, without a factor: the matrices are
     computed there. `half`: of a real signal one side is given (`inverse`), or asked for.

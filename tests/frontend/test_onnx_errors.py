@@ -212,7 +212,7 @@ def test_a_name_is_given_once():
 def test_sequences_are_no_tensors(reader):
     ins = {"Add": ["s", "x"], "Loop": ["n", "", "s"]}.get(reader, ["s"])
     scalars = [helper.make_tensor_value_info(name, kind, []) for name, kind in (("i", 7), ("c", 9))]
-    grow = [helper.make_node("Identity", ["c"], ["c1"]), helper.make_node("SequenceInsert", ["t", "x"], ["t1"])]
+    grow = [helper.make_node("Identity", ["c"], ["c1"]), helper.make_node("SequenceConstruct", ["x"], ["t1"])]
     t, t1 = (helper.make_tensor_sequence_value_info(name, 1, None) for name in ("t", "t1"))
     body = helper.make_graph(grow, "b", [*scalars, t], [helper.make_tensor_value_info("c1", 9, []), t1])
     given = {"body": body} if reader == "Loop" else {}

@@ -190,3 +190,16 @@ def test_caches_that_a_model_writes_to_are_outputs_behind_its_own(opened):
         wanted = Step()(x, keys, values, at)  # which writes to the caches
         for a, b in zip(found, (wanted, keys, values), strict=True):
             np.testing.assert_allclose(a, b.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_many_planes_are_written_by_many_kernels() -> None:
+    """Each write reads what the one before has written twice: as one kernel they would double with each."""
+
+    def skew(v):
+        out = torch.zeros(*v.shape[:-1], 3, 3)
+        for place, (row, column) in enumerate([(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]):
+            out[..., row, column] = v[..., place % 3] * (place + 1)
+        return out @ out
+
+    mod, _ = agree(Wrapped(skew), torch.linspace(-1, 1, 24).reshape(2, 4, 3))
+    assert len(relay.build(mod, target="llvm").kernels()) > 3

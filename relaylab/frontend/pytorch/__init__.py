@@ -16,7 +16,6 @@ from relaylab.frontend.pytorch.operators import (
     conv,
     create,
     decomposed,
-    detection,
     distance,
     found,
     indexing,
@@ -28,13 +27,13 @@ from relaylab.frontend.pytorch.operators import (
     quantized,
     recurrent,
     reduction,
-    resize,
     shapes,
     sizes,
     special,
     views,
 )
 from relaylab.frontend.pytorch.operators.functions import bessel, bits, gamma, orthogonal
+from relaylab.frontend.pytorch.operators.vision import detection, resize
 from relaylab.frontend.pytorch.program import expanded, exported
 from relaylab.frontend.pytorch.table import Convert, operators
 from relaylab.ir import IRModule

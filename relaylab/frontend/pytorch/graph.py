@@ -35,6 +35,8 @@ class TorchGraph(Graph):
         """What torch says how large the sizes in its formulas are."""
         self.names = names or {}
         """What a user calls the open dimensions, by torch's names."""
+        self.written: dict[Expr, int] = {}
+        """How many planes were written into tensors, one after another, since a kernel gave them."""
         self.open: dict[str, int | SymbolicDim] = {}
         """The open dimensions of inputs by torch's names, and the numbers that are given for them."""
 

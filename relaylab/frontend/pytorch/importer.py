@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relaylab.frontend.pytorch.expansion import Expansion, attribute, needed
+from relaylab.frontend.pytorch.expansion import Expansion, Fx, attribute, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
@@ -130,7 +130,7 @@ class TorchImporter:
             raise RelayValueError("the model has no output that is a tensor", code="import.output")
         return [v if isinstance(v, Expr) else Constant(np.asarray(v)) for v in found]
 
-    def _converted(self, module: Any, nodes: Sequence[Any]) -> Any:
+    def _converted(self, module: Fx, nodes: Sequence[Any]) -> Fx:
         """Convert the nodes of a module, in their order; what its output names."""
         last: Any = None
         for node in nodes:
@@ -144,7 +144,7 @@ class TorchImporter:
                 last = node.args[0]
         return last
 
-    def _body(self, module: Any, given: Mapping[str, Any], where: str) -> list[Any]:
+    def _body(self, module: Fx, given: Mapping[str, Any], where: str) -> list[Any]:
         """What the body of a branch or loop gives for values of its inputs."""
         outer, self.values = self.values, dict(given)
         try:

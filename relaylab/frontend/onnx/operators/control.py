@@ -12,7 +12,7 @@ from relaylab import op
 from relaylab.frontend.graph import Graph, is_open
 from relaylab.frontend.onnx.model import nodes_below
 from relaylab.frontend.onnx.node import OnnxNode
-from relaylab.frontend.onnx.operators.sequences import Rows
+from relaylab.frontend.onnx.operators.sequences import OpenSequence
 from relaylab.frontend.onnx.table import converts
 from relaylab.frontend.open_loops import open_loop, turns_of
 from relaylab.ir import AnyDim, Call, Constant, Expr, If, TensorType, Tuple, TupleGetItem, Var, const
@@ -173,7 +173,7 @@ def _while(g: Graph, node: OnnxNode, trips: Expr | None, condition: Expr | None,
     fields: list[Any] = [TupleGetItem(out, k + 2 + len(shared)) for k in range(len(state) + len(grown))]
     found, rows = fields[: len(state)], fields[len(state) :]
     for k, whole, grows in zip(sequences, rows, grown):
-        found.insert(k, Rows(whole, grows.joined))
+        found.insert(k, OpenSequence(whole, grows.joined))
     return [*found, *rows[len(sequences) :]]
 
 
@@ -191,17 +191,17 @@ def _once(
 ) -> tuple[Expr, list[Expr], list[_Grown]]:
     """One turn: whether another follows, the next state, and what is added to sequences and to collected outputs."""
     for k in sequences:
-        given.insert(2 + k, Rows(None))
+        given.insert(2 + k, OpenSequence(None))
     outs = _body(g, node, "body", scope | _named(node, given))
     again, count = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0], len(given) - 2
     state = [v for k, v in enumerate(outs[1 : 1 + count]) if k not in sequences]
     rows = [_added(g, node, outs[1 + k]) for k in sequences]
-    return again, state, rows + [_added(g, node, Rows(None, None, [v])) for v in outs[1 + count :]]
+    return again, state, rows + [_added(g, node, OpenSequence(None, None, [v])) for v in outs[1 + count :]]
 
 
 def _added(g: Graph, node: OnnxNode, sequence: object) -> _Grown:
     """The tensors that a turn inserts at the end of a sequence."""
-    if not isinstance(sequence, Rows) or sequence.whole is not None or not sequence:
+    if not isinstance(sequence, OpenSequence) or sequence.whole is not None or not sequence:
         raise node.error("a turn does more with a sequence than to add to it", "import.not-a-tensor", g.remedy)
     types = [g.tensor(v) for v in sequence]
     shapes = {t.shape for t in types}
@@ -222,7 +222,7 @@ def _begun(node: OnnxNode, sequence: list[Expr], grown: _Grown) -> Expr:
     if sequence:
         items = list(sequence)
         parts.append(op.stack(items, 0) if grown.joined is None else op.concatenate(items, grown.joined))
-    empty = [0 if is_open(d) else int(d) for d in grown.type.shape]
+    empty = [d if isinstance(d, int) else 0 for d in grown.type.shape]
     parts = parts or [Constant(np.zeros(empty, grown.type.dtype))]
     return parts[0] if len(parts) == 1 else op.concatenate(parts, grown.joined or 0)
 

@@ -21,7 +21,7 @@ MOST = 4096
 """Into how many pieces a tensor is split at most."""
 
 
-class Rows(list[Expr]):
+class OpenSequence(list[Expr]):
     """A sequence whose length only run time knows: `whole` has its tensors along a new first axis, or joined along
     `joined`, and what is inserted behind them are the items. None: there is nothing but items.
     """
@@ -31,7 +31,7 @@ class Rows(list[Expr]):
         self.whole, self.joined = whole, joined
 
 
-def _rows(node: OnnxNode, sequence: Rows) -> Expr:
+def _rows(node: OnnxNode, sequence: OpenSequence) -> Expr:
     if sequence.whole is None or sequence.joined is not None or sequence:
         raise node.error("which tensors a sequence has, only run time knows", code="import.not-a-sequence")
     return sequence.whole
@@ -40,7 +40,7 @@ def _rows(node: OnnxNode, sequence: Rows) -> Expr:
 def _items(node: OnnxNode, sequence: Expr | list[Expr]) -> list[Expr]:
     if not isinstance(sequence, list):
         raise node.error("a sequence is needed here, not a tensor", code="import.not-a-sequence")
-    if isinstance(sequence, Rows):
+    if isinstance(sequence, OpenSequence):
         _rows(node, sequence)
         raise node.error("it is not imported for a sequence of unknown length", code="import.not-a-sequence")
     return sequence
@@ -78,8 +78,8 @@ def has_element(g: Graph, node: OnnxNode, x: Expr | list[Expr] | None = None) ->
 def insert(
     g: Graph, node: OnnxNode, sequence: Expr | list[Expr], tensor: Expr, position: Expr | None = None
 ) -> list[list[Expr]]:
-    if isinstance(sequence, Rows) and position is None:
-        return [Rows(sequence.whole, sequence.joined, [*sequence, tensor])]
+    if isinstance(sequence, OpenSequence) and position is None:
+        return [OpenSequence(sequence.whole, sequence.joined, [*sequence, tensor])]
     items = _items(node, sequence)
     at = _place(g, node, position, len(items), len(items))
     return [[*items[:at], tensor, *items[at:]]]
@@ -94,7 +94,7 @@ def erase(g: Graph, node: OnnxNode, sequence: Expr | list[Expr], position: Expr 
 
 @converts("SequenceAt", since=11)
 def item(g: Graph, node: OnnxNode, sequence: Expr | list[Expr], position: Expr) -> Expr:
-    if isinstance(sequence, Rows):
+    if isinstance(sequence, OpenSequence):
         rows, at = _rows(node, sequence), same(g, op.reshape(position, ()), "int64")
         behind = op.add(at, turns_of(rows, 0))
         return op.take(rows, op.where(op.less(at, const(0, "int64")), behind, at), axis=0)
@@ -104,7 +104,7 @@ def item(g: Graph, node: OnnxNode, sequence: Expr | list[Expr], position: Expr) 
 
 @converts("SequenceLength", since=11)
 def length(g: Graph, node: OnnxNode, sequence: Expr | list[Expr]) -> Expr:
-    if isinstance(sequence, Rows):
+    if isinstance(sequence, OpenSequence):
         return turns_of(_rows(node, sequence), 0)
     return Constant(np.array(len(_items(node, sequence)), "int64"))
 
@@ -112,13 +112,13 @@ def length(g: Graph, node: OnnxNode, sequence: Expr | list[Expr]) -> Expr:
 @converts("ConcatFromSequence", since=11)
 def concat(g: Graph, node: OnnxNode, sequence: Expr | list[Expr]) -> Expr:
     axis = node.need("axis")
-    if isinstance(sequence, Rows):
+    if isinstance(sequence, OpenSequence):
         return _joined(g, node, sequence, axis, bool(node.get("new_axis", 0)))
     items = _items(node, sequence)
     return op.stack(items, axis) if node.get("new_axis", 0) else op.concatenate(items, axis)
 
 
-def _joined(g: Graph, node: OnnxNode, sequence: Rows, axis: int, new: bool) -> Expr:
+def _joined(g: Graph, node: OnnxNode, sequence: OpenSequence, axis: int, new: bool) -> Expr:
     """All tensors of a sequence one behind another, along a new axis or one that they have."""
     if sequence.whole is not None and sequence.joined is not None and not sequence and not new:
         if g.axis(axis, g.rank(sequence.whole)) == sequence.joined:
@@ -149,7 +149,7 @@ def split(g: Graph, node: OnnxNode, x: Expr, sizes: Expr | None = None) -> list[
     if is_open(g.dims(x)[axis]) and (sizes is None or _is_one(g, sizes)):
         rest = [k for k in range(g.rank(x)) if k != axis]
         rows = op.transpose(x, [axis, *rest])
-        return [Rows(rows if sizes is None and not keep else op.expand_dims(rows, axis + 1))]
+        return [OpenSequence(rows if sizes is None and not keep else op.expand_dims(rows, axis + 1))]
     found = g.dims(x)[axis]
     extent = g.shape(x)[axis] if is_open(found) else found
     if sizes is None or g.rank(sizes) == 0:

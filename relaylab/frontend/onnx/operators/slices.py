@@ -33,8 +33,8 @@ def slice_inputs(
     first, last = g.value(starts), g.value(ends)
     one = _behind(g, starts, ends) if first is None and g.rank(x) == 1 and steps is None else None
     if one is not None:  # x[i : i + 1], which is refused when it runs if it has another number of elements
-        wide = (op.reshape(op.cast(v, "int64"), (1,)) for v in (starts, ends))
-        return op.reshape(op.strided_slice(x, *wide, Constant(np.ones(1, "int64"))), (one,))
+        begin, end = (op.reshape(op.cast(v, "int64"), (1,)) for v in (starts, ends))
+        return op.reshape(op.strided_slice(x, begin, end, Constant(np.ones(1, "int64"))), (one,))
     open_ = is_open(g.dims(starts)[0]) and axes is None
     count = g.rank(x) if open_ and g.rank(x) == 1 else g.shape(starts)[0]
     along = g.ints(axes, "axes") if axes is not None else list(range(count))

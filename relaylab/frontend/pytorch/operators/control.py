@@ -10,6 +10,7 @@ import numpy as np
 from relaylab import op
 from relaylab.frontend.graph import is_open
 from relaylab.frontend.open_loops import open_loop, turns_of
+from relaylab.frontend.pytorch.expansion import Fx
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
@@ -20,7 +21,7 @@ LONGEST = 256
 """How many turns of a loop are written out at most; others are a loop in the program too."""
 
 
-def _body(g: TorchGraph, graph: Any, values: Sequence[Any]) -> list[Any]:
+def _body(g: TorchGraph, graph: Fx, values: Sequence[Any]) -> list[Any]:
     """What a graph gives for these values."""
     inputs = [n.name for n in graph.graph.nodes if n.op == "placeholder"]
     return g.convert_body(graph, dict(zip(inputs, values)), "a body")
@@ -32,7 +33,7 @@ def _scalar(g: TorchGraph, x: Operand) -> Expr:
 
 
 @converts("cond")
-def cond(g: TorchGraph, node: AtenNode, pred: Operand, true: Any, false: Any, operands: Sequence[Any] = ()) -> Any:
+def cond(g: TorchGraph, node: AtenNode, pred: Operand, true: Fx, false: Fx, operands: Sequence[Any] = ()) -> list[Any]:
     """A condition that is known chooses now; otherwise both branches become part of the program."""
     condition = _scalar(g, pred)
     known = g.value(condition)
@@ -51,7 +52,7 @@ def _tensor(g: TorchGraph, x: Operand) -> Expr:
 
 @converts("while_loop")
 def loop(
-    g: TorchGraph, node: AtenNode, goes_on: Any, body: Any, state: Sequence[Any], more: Sequence[Any] = ()
+    g: TorchGraph, node: AtenNode, goes_on: Fx, body: Fx, state: Sequence[Any], more: Sequence[Any] = ()
 ) -> list[Any]:
     """Written out if it is known how often it turns; otherwise a recursive function."""
     now: list[Any] = list(state)
@@ -65,7 +66,7 @@ def loop(
     return _while(g, node, goes_on, body, [_tensor(g, s) for s in state], list(more))
 
 
-def _while(g: TorchGraph, node: AtenNode, goes_on: Any, body: Any, state: list[Expr], more: list[Any]) -> list[Expr]:
+def _while(g: TorchGraph, node: AtenNode, goes_on: Fx, body: Fx, state: list[Expr], more: list[Any]) -> list[Expr]:
     """A function over the state and what all turns read; extents that a turn changes are open."""
     where = _computed(g, more)
     shared = [Var(f"shared{k}", g.tensor(more[k])) for k in where]
@@ -95,7 +96,7 @@ def _computed(g: TorchGraph, values: Sequence[Any]) -> list[int]:
     return [k for k, v in enumerate(values) if not is_known(v)]
 
 
-def _steady(g: TorchGraph, node: AtenNode, body: Any, types: list[TensorType], more: list[Any]) -> list[TensorType]:
+def _steady(g: TorchGraph, node: AtenNode, body: Fx, types: list[TensorType], more: list[Any]) -> list[TensorType]:
     """The types of a state that a turn keeps, once extents that it changes are open."""
     for _ in range(1 + sum(len(t.shape) for t in types)):
         given = [Var(f"state{k}", t) for k, t in enumerate(types)]
@@ -117,7 +118,7 @@ def _wider(before: TensorType, after: TensorType) -> TensorType:
 
 @converts("scan")
 def scan(
-    g: TorchGraph, node: AtenNode, body: Any, init: Sequence[Any], xs: Sequence[Expr], more: Sequence[Any] = ()
+    g: TorchGraph, node: AtenNode, body: Fx, init: Sequence[Any], xs: Sequence[Expr], more: Sequence[Any] = ()
 ) -> list[Any]:
     """Turn by turn over the rows of `xs`: the last state, and the rows that the turns give."""
     state = [_tensor(g, s) for s in init]
@@ -134,7 +135,7 @@ def scan(
     return [*state, *(op.stack(list(row), 0) for row in zip(*rows))]
 
 
-def _open_scan(g: TorchGraph, body: Any, state: list[Expr], xs: Sequence[Expr], more: Sequence[Any]) -> list[Expr]:
+def _open_scan(g: TorchGraph, body: Fx, state: list[Expr], xs: Sequence[Expr], more: Sequence[Any]) -> list[Expr]:
     """The same for a number of rows that only run time knows, or many: a loop."""
     where = _computed(g, more)
 
@@ -150,6 +151,6 @@ def _open_scan(g: TorchGraph, body: Any, state: list[Expr], xs: Sequence[Expr], 
 
 
 @converts("map_impl")
-def mapped(g: TorchGraph, node: AtenNode, body: Any, xs: Sequence[Expr], more: Sequence[Any] = ()) -> list[Any]:
+def mapped(g: TorchGraph, node: AtenNode, body: Fx, xs: Sequence[Expr], more: Sequence[Any] = ()) -> list[Any]:
     """What a body gives for each row: a scan without a state."""
     return scan(g, node, body, (), xs, more)

@@ -14,6 +14,7 @@ from relaylab.frontend.pytorch.operators.shapes import cut, select
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import AnyDim, Constant, Expr
 from relaylab.op import image
+from relaylab.op.base import call_operator
 
 
 def _from_front(g: TorchGraph, index: Expr, extent: int | Expr) -> Expr:
@@ -192,12 +193,21 @@ def select_scatter(g: TorchGraph, node: AtenNode, x: Expr, source: Expr, dim: in
     return written(g, x, axis, at, op.expand_dims(source, axis))
 
 
+MOST_WRITES = 1
+"""How many planes are written in one kernel at most: each may read twice what the one before has written."""
+
+
 def written(g: TorchGraph, x: Expr, axis: int, at: Expr, source: Expr) -> Expr:
     """`x` with the planes `at` of an axis replaced: old and new ones side by side, and one taken of each."""
     extent, at = g.size(x, axis), g.settle(at)
     new = op.add(g.counted(g.size(at, 0)), g.to(extent, "int64"))
     both = op.concatenate([x, g.to(source, g.dtype(x))], axis=axis)
-    return op.take(both, op.scatter(g.counted(extent), at, new, 0), axis=axis)
+    out = g.settle(op.take(both, op.scatter(g.counted(extent), at, new, 0), axis=axis))
+    depth = g.written.get(x, 0) + g.written.get(source, 0) + 1
+    if depth > MOST_WRITES and not isinstance(out, Constant):
+        return call_operator("annotation.stop_fusion", out)
+    g.written[out] = depth
+    return out
 
 
 @converts("topk")
