@@ -78,6 +78,27 @@ def model_of(name: str):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
+def test_around_the_middle_of_a_table() -> None:
+    """Relative positions: so many on both sides; of more than the table has there is nothing."""
+    nodes = [
+        SIZE, n("Sub", "eight n", "from"), n("Add", "seven n", "to"),
+        n("Slice", "table from to one", "t"), n("Mul", "t t", "y"),
+    ]  # fmt: skip
+    given = {"eight": np.array([8]), "seven": np.array([7]), "one": np.array([1]), "table": TABLE}
+    initial = [onnx.numpy_helper.from_array(v, k) for k, v in given.items()]
+    inputs = [helper.make_tensor_value_info("x", 1, [1, "n", 3])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")], initial)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    mod, _ = relay.frontend.from_onnx(model)
+    assert str(mod["main"].ret_type) == "Tensor[(1, 2 * n - 1, 3), float32]"
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm"))
+    for length in (3, 8, 1):
+        (want,) = reference.ReferenceEvaluator(model).run(None, {"x": TABLE[:, :length]})
+        np.testing.assert_allclose(vm.invoke("main", TABLE[:, :length]).numpy(), want)
+    with pytest.raises(RelayError):
+        vm.invoke("main", TABLE[:, :12])
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_one_form_for_all_lengths(name: str) -> None:
     model = model_of(name)

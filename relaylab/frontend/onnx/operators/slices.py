@@ -55,7 +55,21 @@ def slice_inputs(
             places = op.arange(begin, end, g.const(1, "int64"), dtype="int64")
             return op.take(x, of_count(places, known[0]), axis=along[0])
     wide = [v if g.dtype(v) == "int64" else op.cast(v, "int64") for v in (starts, ends)]
-    return op.strided_slice(x, wide[0], wide[1], Constant(np.array(by, "int64")), axes=along)
+    out = op.strided_slice(x, wide[0], wide[1], Constant(np.array(by, "int64")), axes=along)
+    around = _around(dims[0], first[0], last[0]) if by == [1] and isinstance(x, Constant) else None
+    if around is None:
+        return out
+    shape = [*g.shape(x)]
+    shape[along[0]] = around
+    return op.reshape(out, shape, allowzero=True)  # which is refused when it runs if the table is too short
+
+
+def _around(extent: object, first: object, last: object) -> Any:
+    """How many elements of a table lie on both sides of one of them, from c - n to d + n; None for other slices."""
+    if not isinstance(extent, int) or not isinstance(first, SymbolicDim) or not isinstance(last, SymbolicDim):
+        return None
+    middle: Any = first + last
+    return last - first if isinstance(middle, int) and 0 < middle < 2 * extent else None
 
 
 def _behind(g: Graph, starts: Expr, ends: Expr) -> int | None:
