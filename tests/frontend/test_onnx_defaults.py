@@ -62,3 +62,12 @@ def test_what_is_not_imported_is_said_in_a_sentence(names: list[str], words: str
     node = helper.make_node("Relu", ["x"], ["y"], **dict.fromkeys(names, 1))
     with pytest.raises(RelayError, match=words):
         relay.frontend.from_onnx(model([node], {"x": X}, ["y"]))
+
+
+def test_the_first_forms_of_tiling_and_resizing() -> None:
+    """Of opset 1: one axis, both numbers of the data's type; images alone, two factors by name."""
+    tiles, axis = np.array([3], "float32"), np.array([1], "float32")
+    proto, given = node_model("Tile", {"x": X, "t": tiles, "a": axis}, constants=("t", "a"), opset=1)
+    np.testing.assert_array_equal(run(imported(proto), given)[0], np.tile(X, (1, 3, 1, 1)))
+    proto, given = node_model("Upsample", {"x": X}, opset=1, height_scale=2.0, width_scale=3.0)
+    np.testing.assert_array_equal(run(imported(proto), given)[0], X.repeat(2, 2).repeat(3, 3))

@@ -30,6 +30,12 @@ IMAGES = {3: image.resize1d, 4: image.resize2d, 5: image.resize3d}
 ROUNDING = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
+@converts("Upsample")
+def upsample_image(g: Graph, node: OnnxNode, x: Expr) -> Expr:
+    """The first form: images alone, and two factors by their names."""
+    return _scaled(g, node, x, [1.0, 1.0, node.need("height_scale"), node.need("width_scale")])
+
+
 @converts("Upsample", since=7)
 def upsample_attribute(g: Graph, node: OnnxNode, x: Expr) -> Expr:
     return _scaled(g, node, x, node.need("scales"))

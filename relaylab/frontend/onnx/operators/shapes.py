@@ -242,6 +242,14 @@ def larger(a: Expr, b: Expr) -> Expr:
     return op.where(op.equal(b, const(1, "int64")), a, b)
 
 
+@converts("Tile")
+def tile_axis(g: Graph, node: OnnxNode, x: Expr, tiles: Expr, axis: Expr) -> Expr:
+    """The first form: one axis, both numbers of the data type of `x`."""
+    repeats = [1] * g.rank(x)
+    repeats[g.axis(g.ints(axis, "axis")[0], len(repeats))] = g.ints(tiles, "tiles")[0]
+    return op.tile(x, repeats)
+
+
 @converts("Tile", since=6)
 def tile(g: Graph, node: OnnxNode, x: Expr, repeats: Expr) -> Expr:
     if not g.rank(x):
