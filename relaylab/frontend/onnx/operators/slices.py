@@ -13,7 +13,7 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.table import converts
 from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import AnyDim, Call, Constant, Expr, is_call_to
-from relaylab.ir.dims import SymbolicDim, UndecidedSize, larger
+from relaylab.ir.dims import Dim, SymbolicDim, UndecidedSize, larger
 from relaylab.ir.free import sizes_in
 from relaylab.op import nn
 
@@ -64,7 +64,7 @@ def slice_inputs(
     return op.reshape(out, shape, allowzero=True)  # which is refused when it runs if the table is too short
 
 
-def _around(extent: object, first: object, last: object) -> Any:
+def _around(extent: object, first: object, last: object) -> Dim | None:
     """How many elements of a table lie on both sides of one of them, from c - n to d + n; None for other slices."""
     if not isinstance(extent, int) or not isinstance(first, SymbolicDim) or not isinstance(last, SymbolicDim):
         return None
