@@ -59,7 +59,7 @@ def slice_inputs(
     around = _around(dims[0], first[0], last[0]) if by == [1] and isinstance(x, Constant) else None
     if around is None:
         return out
-    shape = [*g.shape(x)]
+    shape: list[Any] = [*g.shape(x)]
     shape[along[0]] = around
     return op.reshape(out, shape, allowzero=True)  # which is refused when it runs if the table is too short
 
