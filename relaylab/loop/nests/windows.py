@@ -97,6 +97,8 @@ def _window(region: StoreRegion, simplifier: Simplifier) -> Window | None:
     if len(reductions) != 1 or len(region.stores) != 1 or any(a.size is not None for a in region.axes):
         return None
     (node,) = reductions
+    if any(a.size is not None for a in node.axes):
+        return None
     narrow = node.kind == "sum" and node.dtype in ("float16", "bfloat16")  # what is kept would be rounded
     if node.kind not in KINDS or narrow or sum(a.extent > 1 for a in node.axes) < 2:
         return None
