@@ -9,6 +9,9 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 
+MANY = 50_000
+"""Objects that take longer to look at than it matters: a few milliseconds."""
+
 
 @contextmanager
 def no_collection() -> Generator[None, None, None]:
@@ -20,7 +23,7 @@ def no_collection() -> Generator[None, None, None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
+        if gc.get_count()[0] > MANY and not gc.get_freeze_count():  # which counts what is frozen one by one
             gc.freeze()  # as if they had been looked at: else all of them are, as soon as one more object is made
             gc.unfreeze()
         gc.enable()
