@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -273,13 +274,29 @@ os._exit(0)
     assert ObjectCache(tmp_path).get("key") == b"code"
 
 
-def test_a_child_does_not_use_its_parents_connection(tmp_path: Path) -> None:
+def test_a_child_has_its_own_connection_and_locks(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path)
     cache.put("key", b"code")
-    child = os.fork()
-    if not child:
-        os._exit(0 if cache.get("key") == b"code" and cache_store(tmp_path)._owner[0] == os.getpid() else 1)
+    with cache_store(tmp_path)._lock:  # as another thread of the parent may
+        child = os.fork()
+        if not child:
+            signal.alarm(30)
+            os._exit(0 if cache.get("key") == b"code" and cache_store(tmp_path)._owner[0] == os.getpid() else 1)
     assert os.waitpid(child, 0)[1] == 0 and cache.get("key") == b"code"
+
+
+def test_a_file_that_another_process_makes_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look and the making: what the other one has stored stays."""
+    first, make = ObjectCache(tmp_path), os.open
+
+    def other(path: Path, *how: int) -> int:
+        monkeypatch.setattr(os, "open", make)
+        CacheFile(tmp_path).put([("other", 0, b"entry")])
+        return make(path, *how)
+
+    monkeypatch.setattr(os, "open", other)
+    first.put("key", b"code")
+    assert first.get("key") == b"code" and CacheFile(tmp_path).get("other") == (0, b"entry")
 
 
 def test_a_file_that_goes_meanwhile(tmp_path: Path) -> None:

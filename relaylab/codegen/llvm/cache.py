@@ -267,6 +267,16 @@ def _close() -> None:
         store.close()
 
 
+def _begin_anew() -> None:
+    """In a child process: another thread may have held the locks, and the connection is the parent's."""
+    global _changing
+    _changing, _stores[:] = threading.Lock(), []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
+
+
 def _clear_former(directory: Path) -> None:
     """Remove the files of entries that versions before this one have left."""
     with suppress(OSError), os.scandir(directory) as files:

@@ -125,8 +125,10 @@ class CacheFile:
         if found is None or self._base is None or self._owner != found:
             self._let_go()
             if found is None and make:
-                self._remove()
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                if os.path.lexists(self.path):
+                    self._remove()
+                with suppress(FileExistsError):  # another process has just made it
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 found = self._found()
             if found is None:
                 return None
