@@ -24,7 +24,7 @@ def program(n):
 def loops(exe):
     """The loops of all kernels."""
     if exe.specializations is not None:
-        return "\n".join(str(k.program) for k in exe.specializations.open.planned.kernels.values())
+        return "\n".join(exe.inspect("loop", k) for k in exe.kernels())
     return "\n".join(n.library.inspect("loop", k) for n in exe.natives.values() for k in n.library.kernels())
 
 

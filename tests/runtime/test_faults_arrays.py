@@ -52,7 +52,7 @@ GOOD = {
     "read-only": read_only(),
     "misaligned": np.frombuffer(b"\0\0\0" + X.tobytes(), np.uint8)[3:].view("float32"), "big-endian": X.astype(">f4"),
     "column of a Fortran array": np.asfortranarray(np.stack([X, X]).T)[:, 0], "float64": X.astype("float64"),
-    "subclass": X.view(Subclass), "masked": np.ma.array(X, mask=X > 0), "memoryview": memoryview(X),
+    "subclass": X.view(Subclass), "masked nowhere": np.ma.array(X), "memoryview": memoryview(X),
     "array interface": Interface(X), "DLPack": OnlyDLPack(X), "NDArray": array(X), "0-d elements": list(X),
 }  # fmt: skip
 
@@ -70,7 +70,7 @@ BAD = {
     "a scalar": 1.0, "a 0-d array": np.float32(1), "too short": X[:-1], "one axis too many": X[None],
     "ragged": [[1], [2, 3]], "texts": np.array(["a"]), "fields": np.zeros(tiny.SIZE, [("a", "f4")]),
     "long doubles": X.astype(np.longdouble) if np.dtype(np.longdouble).itemsize > 8 else X.astype(complex),
-    "a generator": (i for i in range(3)), "huge integers": [2**70] * tiny.SIZE, "times": np.zeros(tiny.SIZE, "M8[s]"),
+    "masked": np.ma.array(X, mask=X > 0), "a generator": (i for i in range(3)), "huge integers": [2**70] * tiny.SIZE, "times": np.zeros(tiny.SIZE, "M8[s]"),
 }  # fmt: skip
 
 

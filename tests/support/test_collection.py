@@ -53,8 +53,9 @@ def test_what_the_user_has_frozen_stays_so(frozen: bool) -> None:
         gc.freeze()
     before = gc.get_freeze_count()
     with no_collection(), no_collection():
-        assert not gc.isenabled()
-    assert gc.isenabled() and gc.get_freeze_count() == before and bool(before) == frozen
+        assert not gc.isenabled() and [[k] for k in range(100_000)]
+    after = gc.get_freeze_count()  # what is let go of in between is frozen no more
+    assert gc.isenabled() and bool(before) == bool(after) == frozen
 
 
 def test_a_user_who_has_turned_it_off_keeps_it_off() -> None:

@@ -16,6 +16,7 @@ from support.verifier import verify
 
 from relaylab import relay
 from relaylab.codegen import build
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.llvm import jit
 from relaylab.interp import Interpreter, random_inputs
 from relaylab.ir import Call, Function, IRModule
@@ -110,11 +111,11 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     seen: set[str] = set()
 
     class Verified(jit.Compilation):
-        def add(self, text: str) -> Future[bytes]:
+        def add(self, text: str, target: CpuTarget | None = None) -> Future[bytes]:
             if text not in seen:
-                verify(text, self.target)
+                verify(text, target or self.target)
                 seen.add(text)
-            return super().add(text)
+            return super().add(text, target)
 
     monkeypatch.setattr(build, "Compilation", Verified)
     return seen

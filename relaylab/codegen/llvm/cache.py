@@ -123,6 +123,7 @@ class ObjectCache:
         self.limit = limit if limit is not None else _limit_from_environment()
         self._private = False  # known to be
         self._waiting: dict[str, bytes] | None = None  # what is stored `together`
+        self._absent = False  # there was nothing to read when that began
 
     @staticmethod
     def default() -> ObjectCache:
@@ -146,7 +147,7 @@ class ObjectCache:
     def _stored(self, key: str) -> bytes | None:
         if self._waiting is not None and key in self._waiting:
             return self._waiting[key]
-        if self.directory is None or not self._is_private(self.directory):
+        if self.directory is None or self._absent or not self._is_private(self.directory):
             return None
         store = _store(self.directory)
         found = store.get(key)
@@ -176,15 +177,15 @@ class ObjectCache:
     @contextmanager
     def together(self) -> Generator[None]:
         """Write what is stored meanwhile at the end, all at once."""
-        if self.directory is None or self._waiting is not None or not self._is_made(self.directory):
+        if self.directory is None or self._waiting is not None:
             yield
             return
-        self._waiting = {}
+        self._waiting, self._absent = {}, not self._is_private(self.directory)
         try:
             with _store(self.directory).steady():
                 yield
         finally:
-            waiting, self._waiting = self._waiting, None
+            waiting, self._waiting, self._absent = self._waiting, None, False
             if waiting:
                 self._keep(self.directory, waiting)
 

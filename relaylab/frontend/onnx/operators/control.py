@@ -196,7 +196,10 @@ def _once(
     again, count = op.reshape(outs[0], ()) if g.rank(outs[0]) else outs[0], len(given) - 2
     state = [v for k, v in enumerate(outs[1 : 1 + count]) if k not in sequences]
     rows = [_added(g, node, outs[1 + k]) for k in sequences]
-    return again, state, rows + [_added(g, node, OpenSequence(None, None, [v])) for v in outs[1 + count :]]
+    collected = [_added(g, node, OpenSequence(None, None, [v])) for v in outs[1 + count :]]
+    if any(r.joined is not None for r in collected):  # rows lie along an axis of their own
+        raise node.error("the shapes of what a loop collects must be known", "import.dynamic", g.remedy)
+    return again, state, rows + collected
 
 
 def _added(g: Graph, node: OnnxNode, sequence: object) -> _Grown:
