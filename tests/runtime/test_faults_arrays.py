@@ -70,7 +70,8 @@ BAD = {
     "a scalar": 1.0, "a 0-d array": np.float32(1), "too short": X[:-1], "one axis too many": X[None],
     "ragged": [[1], [2, 3]], "texts": np.array(["a"]), "fields": np.zeros(tiny.SIZE, [("a", "f4")]),
     "long doubles": X.astype(np.longdouble) if np.dtype(np.longdouble).itemsize > 8 else X.astype(complex),
-    "masked": np.ma.array(X, mask=X > 0), "a generator": (i for i in range(3)), "huge integers": [2**70] * tiny.SIZE, "times": np.zeros(tiny.SIZE, "M8[s]"),
+    "masked": np.ma.array(X, mask=X > 0),
+    "a generator": (i for i in range(3)), "huge integers": [2**70] * tiny.SIZE, "times": np.zeros(tiny.SIZE, "M8[s]"),
 }  # fmt: skip
 
 
