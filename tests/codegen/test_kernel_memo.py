@@ -288,3 +288,10 @@ def test_expressions_of_sizes_come_back_with_the_sizes_of_the_build() -> None:
         _decode(_encode(KernelSequence((kernel,))), {0: n})
     with pytest.raises(TypeError):
         _encode(KernelSequence((replace(KERNEL, scratch=Cast(n, "int32")),)))
+
+
+def test_a_kernel_that_cannot_be_written_down_is_made_anew(tmp_path: Path) -> None:
+    other = KernelSequence((replace(KERNEL, scratch=Cast(Size("n", 0), "int32")),))
+    for _ in range(2):
+        asked = []
+        assert memo(tmp_path).once(function(), (0,), lambda a=asked: a.append(1) or other) is other and asked

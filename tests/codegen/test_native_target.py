@@ -125,6 +125,21 @@ def test_an_error_belongs_to_its_module_whoever_compiled_it():
             compilation.result(started[1])
 
 
+def test_an_interrupt_at_the_end_leaves_the_cache_as_others_expect_it(tmp_path, monkeypatch):
+    """What was compiled is kept, and the file is looked at again: another process may replace it."""
+    cache = ObjectCache(tmp_path)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), jit.Compilation(HOST, cache, threads=1) as compilation:
+        made = compilation.result(compilation.add(answer(4)))
+        monkeypatch.setattr(compilation._pool, "shutdown", interrupt)
+    assert cache.get(jit.object_key(answer(4), HOST)) == made
+    (tmp_path / NAME).unlink()
+    assert cache.get(jit.object_key(answer(4), HOST)) is None
+
+
 def test_bad_text_and_missing_symbols_are_errors_not_crashes():
     with pytest.raises(RelayError, match="LLVM rejects"):
         jit.emit_object("define void @x( {", HOST)

@@ -42,9 +42,8 @@ class CacheFile:
     @contextmanager
     def steady(self) -> Generator[None]:
         """Meanwhile a file that is there or not is taken to stay: a look lets other threads run Python first."""
+        self._tried(lambda base: None, None)
         with self._lock:
-            with suppress(OSError, sqlite3.Error):
-                self._opened(False)
             self._steady += 1
         try:
             yield

@@ -146,11 +146,13 @@ class Compilation:
 
     def __exit__(self, *_: object) -> None:
         self._waiting.clear()
-        self._pool.shutdown()
-        if self.cache is not None:
-            for key, made in self._made:  # not by the threads: one that writes files waits for Python each time
-                self.cache.put(key, made)
-        self._together.__exit__(None, None, None)
+        try:
+            self._pool.shutdown()
+        finally:
+            if self.cache is not None:
+                for key, made in self._made:  # not by the threads: one that writes files waits for Python each time
+                    self.cache.put(key, made)
+            self._together.__exit__(None, None, None)
 
     def add(self, text: str, target: CpuTarget | None = None) -> Future[bytes]:
         """Start with a module of LLVM IR, once: its object code to be, or the RelayError of `emit_object`. All for one

@@ -66,7 +66,8 @@ class KernelMemo:
                 return _decode(stored, slots)
         made = make()
         if sizes is None or len(slots) == len(sizes.slots):  # later builds would not ask for a size that it asked for
-            self.cache.put(address, _encode(made))
+            with suppress(TypeError):  # what is no expression of sizes is made anew
+                self.cache.put(address, _encode(made))
         return made
 
 
