@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from relaylab import ir
+from relaylab.ir.visit import LEAVES
 
 
 class Feature(IntEnum):
@@ -48,7 +49,6 @@ _OF_KIND: dict[type, Feature] = {
     ir.Constructor: Feature.fConstructor,
     ir.Match: Feature.fMatch,
 }
-_LEAVES = (ir.Var, ir.GlobalVar, ir.Constant, ir.Op, ir.Constructor)
 
 
 def detect_feature(a: ir.Expr | ir.IRModule, b: ir.Expr | ir.IRModule | None = None) -> set[Feature]:
@@ -70,7 +70,7 @@ def _features(root: ir.Expr) -> set[Feature]:
         if isinstance(node, ir.Let) and place.get(node.var, len(place)) <= place[node.value]:  # met before the body
             found.add(Feature.fLetRec)
         for part in _inside(node):
-            if part in used and not isinstance(part, _LEAVES):
+            if part in used and type(part) not in LEAVES:
                 found.add(Feature.fGraph)
             used.add(part)
     return found

@@ -14,13 +14,14 @@ from typing import Any, cast
 from typing import TypeVar as _T
 from weakref import WeakKeyDictionary
 
-from relaylab.ir.adt import Clause, Match, map_pattern, pattern_vars
+from relaylab.ir.adt import Clause, Constructor, Match, map_pattern, pattern_vars
 from relaylab.ir.base import placed, set_type
 from relaylab.ir.expr import (
     Call,
     Constant,
     Expr,
     Function,
+    GlobalVar,
     If,
     Let,
     RefCreate,
@@ -37,6 +38,8 @@ from relaylab.support.errors import RelayValueError
 
 R = _T("R")
 E = _T("E", bound=Expr)
+LEAVES = frozenset((Var, GlobalVar, Constant, Op, Constructor))
+"""The kinds of nodes that are made of no others."""
 
 
 # one function for each kind of node; the table is what makes its argument of that kind

@@ -14,11 +14,11 @@ from typing import Any, cast
 from relaylab.analysis.infer.calls import finish_call, is_known
 from relaylab.analysis.infer.typed import retyped
 from relaylab.analysis.infer.typer import Typer
-from relaylab.ir.expr import Call, Constant, Expr, Function, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Expr, Function, Let, Tuple, TupleGetItem
 from relaylab.ir.op import Op
 from relaylab.ir.trail import kept_trail
 from relaylab.ir.types import FuncType, TupleType, Type
-from relaylab.ir.visit import children, keep_order, post_order
+from relaylab.ir.visit import LEAVES, children, keep_order, post_order
 
 
 def typed_graph(func: Function, typer: Typer) -> Function | None:
@@ -38,7 +38,7 @@ def typed_graph(func: Function, typer: Typer) -> Function | None:
             if found is None or typer.report:
                 return None
             untyped[node] = node
-        elif kind not in _LEAVES and untyped and not untyped.keys().isdisjoint(children(node)):
+        elif kind not in LEAVES and untyped and not untyped.keys().isdisjoint(children(node)):
             return None
         if found is not None:
             types[node] = found
@@ -88,5 +88,4 @@ def _function(typer: Typer, func: Function) -> Type | None:
     return FuncType(params, found) if is_known(found) and func.ret_type in (None, found) else None
 
 
-_LEAVES = frozenset((Var, Constant, Op))
 _RULES: dict[type, Callable[[Typer, Any], Type | None]] = {Call: _call, Tuple: _tuple, TupleGetItem: _field, Let: _let}

@@ -17,7 +17,7 @@ from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, is_call_to
 from relaylab.ir.trail import current_trail, derived, kept_trail
 from relaylab.ir.types import FuncType, Type
-from relaylab.ir.visit import rebuild, remade
+from relaylab.ir.visit import LEAVES, rebuild, remade
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.infer_type import type_of
@@ -28,7 +28,6 @@ from relaylab.transform.fusion.fuse_graph import is_closed, visible_in
 from relaylab.transform.fusion.fuse_groups import FusionGroup, partition
 
 MAX_DEPTH = 256
-_LEAVES = frozenset((Var, Constant, Op))
 
 
 class _Kernel:
@@ -87,7 +86,7 @@ class Fuser:
         return as_function(self.memo[self.func])
 
     def _rewritten(self, node: Expr) -> Expr:
-        if type(node) in _LEAVES:
+        if type(node) in LEAVES:
             return node
         if isinstance(node, Function) and is_closed(node):
             return node

@@ -14,11 +14,11 @@ from relaylab.analysis.infer import infer_type_local
 from relaylab.interp.sizes import with_known_sizes
 from relaylab.ir.adt import Match
 from relaylab.ir.base import Expr
-from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem, Var
+from relaylab.ir.expr import Call, Constant, Function, If, Let, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType, TupleType, Type, dtype_name, is_dynamic
-from relaylab.ir.visit import children, kinds_in, rewrite, walk
+from relaylab.ir.visit import LEAVES, children, kinds_in, rewrite, walk
 from relaylab.op.rounding import evaluated
 from relaylab.support.errors import DiagnosticError
 from relaylab.support.memory import made_read_only
@@ -40,7 +40,6 @@ _SMALL = 1 << 16  # elements of a product of filled tensors that may become a co
 _LARGE = 1 << 26  # elements of a constant that is made only if the constants it is made of are as large
 _RANK = 32  # the most elements that a tensor which is a shape has
 _SCOPES = (Let, Match, Function)
-_LEAVES = frozenset((Var, Constant, Op))
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 
 
@@ -94,7 +93,7 @@ class ConstantFolder:
 
     def node(self, new: Expr, old: Expr) -> Expr:
         """What one node, its parts being folded, becomes; `old` is the node with the types."""
-        if type(new) in _LEAVES:
+        if type(new) in LEAVES:
             return new
         match new:
             case Call(op=Op() as op):
