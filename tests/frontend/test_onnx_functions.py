@@ -248,3 +248,18 @@ def test_functions_of_a_model_in_another_opset():
     proto.functions.extend([inner, outer])
     centred = x - x.mean(1, keepdims=True)
     np.testing.assert_allclose(run(imported(proto), {"x": x})[0], np.where(centred > 0, centred, 0.5 * centred))
+
+
+def test_a_transform_of_as_many_points_as_data_says_is_refused() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["m"], ["places"]),
+        helper.make_node("Shape", ["places"], ["shape"], start=1, end=2),
+        helper.make_node("Squeeze", ["shape"], ["n"]),
+        helper.make_node("Constant", [], ["axis"], value_int=1),
+        helper.make_node("DFT", ["x", "n", "axis"], ["y"]),
+    ]
+    inputs = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", [1, "n", 1]), ("m", [5]))]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, None)])
+    with pytest.raises(RelayError, match="only data says") as caught:
+        relay.frontend.from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]))
+    assert caught.value.code == "import.dynamic"

@@ -73,7 +73,9 @@ def _openly(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: int) -
         many, size = op.multiply(op.subtract(many, const(1, "int64")), const(2, "int64")), 2 * (extent - 1)
     if length is not None:
         known = g.symbolic(length)
-        if known is None or extent != (known.reshape(-1)[0] // 2 + 1 if half and inverse else known.reshape(-1)[0]):
+        if known is None:
+            raise node.error("how many points a transform has, only data says", "import.dynamic", g.remedy)
+        if extent != (known.reshape(-1)[0] // 2 + 1 if half and inverse else known.reshape(-1)[0]):
             raise node.error(f"{extent} elements to another number of points", "import.dynamic", g.remedy)
         many, size = op.reshape(same(g, length, "int64"), ()), known.reshape(-1)[0]
     parts = [op.take(x, const(k, "int64"), axis=g.rank(x) - 1) for k in range(g.dims(x)[-1])]
