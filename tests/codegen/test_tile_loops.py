@@ -18,7 +18,7 @@ from relaylab.codegen.templates.conv_transpose import transpose_problems
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
-from relaylab.codegen.templates.schedule import schedule_contraction
+from relaylab.codegen.templates.schedule import SUPPLY_CYCLES, schedule_contraction
 from relaylab.codegen.templates.winograd_kernel import MINIMAL
 from relaylab.loop.expr import Const, Tensor
 from relaylab.loop.program import Body, For, IfThenElse, LoopNest, LoopProgram, Prefetch, Statement, Store
@@ -293,3 +293,20 @@ def test_a_panel_comes_while_some_tiles_are_done() -> None:
 def test_one_row_has_sums_enough_to_hide_how_long_one_takes(isa: str, depth: int) -> None:
     spec, _, _ = product(1, 1, 768, depth)
     assert schedule_contraction(gemm_problem(spec), TARGETS[isa]).vectors >= 4
+
+
+@pytest.mark.parametrize("isa", ["avx2", "avx512"])
+@pytest.mark.parametrize("shape", [(64, 2048, 5632), (128, 768, 3072), (64, 384, 4032), (49, 512, 4608)])
+def test_a_panel_that_the_cache_does_not_hold_twice_meets_many_rows(isa: str, shape: tuple[int, int, int]) -> None:
+    spec, _, _ = product(1, *shape)
+    target = TARGETS[isa]
+    plan = schedule_contraction(gemm_problem(spec), target)
+    panel = plan.vectors * target.facts.vector_bytes * shape[2]
+    assert 2 * panel <= target.facts.second_cache or math.prod(plan.tile) >= 2 * SUPPLY_CYCLES - 1
+
+
+def test_short_rows_of_pixels_make_one_tile_where_a_set_of_the_cache_holds_them() -> None:
+    data, out = framed((1, 4, 4, 1024), ((0, 0), (1, 1), (1, 1), (0, 0))), dense((1, 8, 8, 512))
+    spec = ConvSpec(data, out, (4, 4), (2, 2), (1, 1), (1, 1))
+    for problem in transpose_problems(spec, TARGETS["avx512"]):
+        assert schedule_contraction(problem, TARGETS["avx512"]).tile == (2, 4)

@@ -113,9 +113,7 @@ def test_a_question_about_a_picture_takes_clicks_and_names() -> None:
     assert course.check("folds", ", ".join(right)) and not course.check("folds", "add")
     assert "still open" in str(course.check("folds", ""))
     assert course.check("folds", right) and course.check("folds", [f"main/{name}" for name in right])
-    assert "did you mean" in str(course.check("folds", ["squirt"])) and "still open" in str(
-        course.check("folds", 3)
-    )
+    assert "did you mean" in str(course.check("folds", ["squirt"])) and "still open" in str(course.check("folds", 3))
     with pytest.raises(RelayError, match="asks for no choice in a picture"):
         course.question("count")
 

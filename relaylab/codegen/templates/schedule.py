@@ -28,6 +28,7 @@ CACHE_WAYS = 8
 ITEMS_WANTED = 16  # enough work items to keep a few threads evenly loaded
 TILE_OVERHEAD = 40.0  # cycles per tile besides the reduction
 SUPPLY_CYCLES = 3.2  # cycles per vector of weights from the second-level cache
+BEYOND = 2.0  # times as long takes a vector of a panel that does not stay in that cache
 UNROLLED_PRODUCTS = 28  # vector products in a loop body: more gains nothing measurable and costs compile time
 SHOWN = 5  # register tiles that `why` lists
 STORE_CYCLES = 1.5  # cycles per accumulator vector for epilogue and store
@@ -77,7 +78,7 @@ def max_rows(target: CpuTarget, vectors: int) -> int:
 def estimate(problem: Problem, target: CpuTarget, weight_bytes: int) -> float:
     """Cycles of a contraction by register tiles while so many bytes of weights come from memory."""
     schedule = schedule_contraction(problem, target)
-    work = problem.batch.extent * _cost(problem, target.lanes(problem.dtype), schedule.vectors, schedule.tile)
+    work = problem.batch.extent * _cost(problem, target, schedule.vectors, schedule.tile)
     return overlapped(work, weight_bytes, target)
 
 
@@ -112,14 +113,14 @@ def candidates(
 ) -> list[tuple[float, int, tuple[int, int]]]:
     """(estimated cycles of one batch member, vectors, tile) of every register tile considered, the best first."""
     width = target.lanes(problem.dtype)
-    found = [(_cost(problem, width, *t, supply), *t) for t in _tiles(problem, target)]
+    found = [(_cost(problem, target, *t, supply), *t) for t in _tiles(problem, target)]
     return sorted(found, key=lambda c: c[0])
 
 
 def crowd_of(problem: Problem) -> int:
     """The most rows of a tile that the first-level cache holds beside each other."""
     pitch = problem.rows[-1].x * item_bytes(problem.dtype)
-    return CACHE_WAYS - 1 if pitch and pitch % 4096 == 0 else 64  # such rows fall into one set
+    return CACHE_WAYS if pitch and pitch % 4096 == 0 else 64  # such rows fall into one set
 
 
 def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, int]]]:
@@ -141,8 +142,11 @@ def _tiles(problem: Problem, target: CpuTarget) -> list[tuple[int, tuple[int, in
     return found
 
 
-def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], supply: float = SUPPLY_CYCLES) -> float:
+def _cost(
+    problem: Problem, target: CpuTarget, vectors: int, tile: tuple[int, int], supply: float = SUPPLY_CYCLES
+) -> float:
     """Estimated cycles of the whole contraction for one batch member."""
+    width = target.lanes(problem.dtype)
     panels = panel_vectors(problem.columns, width, vectors)
     splits = [Split.at_most(axis.extent, limit) for axis, limit in zip(problem.rows[-2:], tile)]
     outer = math.prod(axis.extent for axis in problem.rows[:-2])
@@ -151,8 +155,11 @@ def _cost(problem: Problem, width: int, vectors: int, tile: tuple[int, int], sup
         for wide, wide_times in panels.items():
             products = rows * wide
             # A panel that does not stay in the first-level cache comes anew for every tile; with one tile all come.
-            far = once or problem.depth * wide * width * item_bytes(problem.dtype) > L1_PANEL
-            step = step_cycles(rows, wide, supply if far else 0.0)
+            panel = problem.depth * wide * width * item_bytes(problem.dtype)
+            far = once or panel > L1_PANEL
+            # One that leaves no room for the next beside it comes from beyond the second-level cache for every tile.
+            beyond = BEYOND if 2 * panel > target.facts.second_cache and not once else 1.0
+            step = step_cycles(rows, wide, supply * beyond if far else 0.0)
             each = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += each * row_times * wide_times
     # Every size of tile is code of its own: a little is charged for compiling it and for the instruction cache.
