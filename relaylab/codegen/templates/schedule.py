@@ -112,7 +112,6 @@ def candidates(
     problem: Problem, target: CpuTarget, supply: float = SUPPLY_CYCLES
 ) -> list[tuple[float, int, tuple[int, int]]]:
     """(estimated cycles of one batch member, vectors, tile) of every register tile considered, the best first."""
-    width = target.lanes(problem.dtype)
     found = [(_cost(problem, target, *t, supply), *t) for t in _tiles(problem, target)]
     return sorted(found, key=lambda c: c[0])
 
