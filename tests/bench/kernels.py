@@ -114,10 +114,10 @@ def conv_case(height: int, ic: int, oc: int, k: int, stride: int, target: CpuTar
 def winograd_case(height: int, channels: int, m: int, target: CpuTarget):
     out = MemoryView.dense((1, height, height, channels))
     arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense(out.shape), *arguments))
+    halo = T.MINIMAL[m, 3].reads(T.ConvSpec(MemoryView.dense(out.shape), *arguments))
     spec = T.ConvSpec(framed(out.shape, halo), *arguments)
-    weights = T.MINIMAL[m].pack(spec, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
-    return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels, spec.data, weights, out
+    weights = T.MINIMAL[m, 3].pack(spec, target, np.random.randn(channels, channels, 3, 3).astype("f")).array()
+    return T.MINIMAL[m, 3].build(spec, target, bias_relu_residual(out)).kernels, spec.data, weights, out
 
 
 def depthwise_case(height: int, channels: int, k: int, stride: int, target: CpuTarget):

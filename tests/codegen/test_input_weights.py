@@ -46,7 +46,7 @@ def convolution(
     steps = (step,) * len(taps)
     spec = T.ConvSpec(data, out, taps, steps, one, pad, groups, minimal=True, weight=view).anywhere()
     if family.name in T.TRANSPOSED.families:
-        step = 2 if family is T.PHASES else 1
+        step = 2 if family is T.PHASES else step
         data = dense((1, *(6 for _ in taps), shape[0]))
         out = dense((1, *(5 * step + k - 2 for k in taps), shape[1] * groups))
         spec = T.ConvSpec(data, out, taps, (step,) * len(taps), one, one, groups, minimal=True, weight=view).anywhere()
@@ -72,13 +72,15 @@ CASES = {
     "phases": lambda t: convolution(T.PHASES, (6, 21, 4, 3), (2, 3, 0, 1), t),
     "phases, as it is written": lambda t: convolution(T.PHASES, (6, 10, 3, 3), (0, 1, 2, 3), t, groups=2),
     "phases without taps": lambda t: convolution(T.PHASES, (5, 8, 1, 2), (2, 3, 0, 1), t),
-    "F(4, 3), flipped": lambda t: convolution(T.FLIPPED[4], (9, 20, 3, 3), (2, 3, 0, 1), t),
-    "F(3, 2), flipped, as it is written": lambda t: convolution(T.FLIPPED[3], (9, 20, 2, 2), (0, 1, 2, 3), t),
-    "F(2, 3)": lambda t: convolution(T.MINIMAL[2], (20, 7, 3, 3), (2, 3, 1, 0), t),
-    "F(3, 2)": lambda t: convolution(T.MINIMAL[3], (33, 3, 2, 2), (2, 3, 1, 0), t),
-    "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4], (20, 7, 3, 3), (0, 1, 2, 3), t),
-    "F(3, 2), phases": lambda t: convolution(T.MINIMAL[3], (33, 3, 4, 4), (2, 3, 1, 0), t, step=2),
-    "F(2, 3), phases, as it is written": lambda t: convolution(T.MINIMAL[2], (20, 5, 9, 9), (0, 1, 2, 3), t, step=3),
+    "F(4, 3), flipped": lambda t: convolution(T.FLIPPED[4, 3], (9, 20, 3, 3), (2, 3, 0, 1), t),
+    "F(3, 2), flipped, as it is written": lambda t: convolution(T.FLIPPED[3, 2], (9, 20, 2, 2), (0, 1, 2, 3), t),
+    "F(2, 2), flipped, phases": lambda t: convolution(T.FLIPPED[2, 2], (9, 20, 4, 4), (2, 3, 0, 1), t, step=2),
+    "F(2, 3), flipped, phases": lambda t: convolution(T.FLIPPED[2, 3], (5, 33, 9, 9), (0, 1, 2, 3), t, step=3),
+    "F(2, 3)": lambda t: convolution(T.MINIMAL[2, 3], (20, 7, 3, 3), (2, 3, 1, 0), t),
+    "F(3, 2)": lambda t: convolution(T.MINIMAL[3, 2], (33, 3, 2, 2), (2, 3, 1, 0), t),
+    "F(4, 3), as it is written": lambda t: convolution(T.MINIMAL[4, 3], (20, 7, 3, 3), (0, 1, 2, 3), t),
+    "F(3, 2), phases": lambda t: convolution(T.MINIMAL[3, 2], (33, 3, 4, 4), (2, 3, 1, 0), t, step=2),
+    "F(2, 3), phases, as it is written": lambda t: convolution(T.MINIMAL[2, 3], (20, 5, 9, 9), (0, 1, 2, 3), t, step=3),
 }
 
 
@@ -118,8 +120,8 @@ def test_every_access_is_proven(target: str) -> None:
 
 
 NETWORKS = {  # data, weight, attributes, the family that computes it
-    "filtered": ((1, 16, 12, 12), (32, 16, 3, 3), {"padding": (1, 1)}, "winograd4"),
-    "filtered, strides": ((1, 48, 30, 32), (64, 48, 4, 4), {"padding": (1, 1), "strides": (2, 2)}, "winograd3"),
+    "filtered": ((1, 16, 12, 12), (32, 16, 3, 3), {"padding": (1, 1)}, "winograd4x3"),
+    "filtered, strides": ((1, 48, 30, 32), (64, 48, 4, 4), {"padding": (1, 1), "strides": (2, 2)}, "winograd3x2"),
     "two": ((1, 16, 20, 20), (20, 16, 2, 2), {}, "direct"),
     "strides": ((1, 8, 13, 12), (12, 4, 3, 2), {"groups": 2, "strides": (2, 1), "dilation": (1, 2)}, "direct"),
     "depthwise": ((1, 8, 13, 12), (8, 1, 3, 3), {"groups": 8, "padding": (1, 1)}, "depthwise"),
@@ -152,8 +154,9 @@ TRANSPOSED = {  # data, weight, attributes, the family that computes it
     "strides": ((1, 6, 5, 4), (6, 7, 4, 4), {"strides": (2, 2), "padding": (1, 1)}, "phases"),
     "groups": ((2, 8, 5, 4), (8, 3, 3, 2), {"groups": 2, "strides": (2, 1), "output_padding": (1, 0)}, "phases"),
     "dilation": ((1, 3, 6, 6), (3, 20, 3, 3), {"dilation": (2, 2)}, "phases"),
-    "flipped": ((1, 32, 28, 27), (32, 48, 3, 3), {"padding": (1, 1)}, "flipped4"),
-    "flipped, all of it": ((2, 32, 14, 14), (32, 16, 2, 2), {}, "flipped3"),
+    "flipped": ((1, 32, 28, 27), (32, 48, 3, 3), {"padding": (1, 1)}, "flipped4x3"),
+    "flipped phases": ((1, 64, 16, 15), (64, 32, 4, 4), {"strides": (2, 2), "padding": (1, 1)}, "flipped2x2"),
+    "flipped, all of it": ((2, 32, 14, 14), (32, 16, 2, 2), {}, "flipped3x2"),
 }
 
 

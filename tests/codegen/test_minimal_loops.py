@@ -12,7 +12,7 @@ from relaylab.codegen.templates.conv import conv_problem
 from relaylab.codegen.templates.gemm import gemm_problem
 from relaylab.codegen.templates.problem import Problem
 from relaylab.codegen.templates.product_family import contraction_program, contractions
-from relaylab.codegen.templates.winograd_kernel import winograd_programs
+from relaylab.codegen.templates.winograd_kernel import MinimalFiltering, winograd_programs
 from relaylab.loop.program import LoopProgram
 from relaylab.loop.run import run
 from relaylab.loop.verify import unproven
@@ -25,15 +25,22 @@ FILTERED = {  # batch, height, width, in channels, out channels, kernel, stride,
     "three kernels": (1, 3, 3, 70, 66, 3, 1, 1, 4, 0),
     "phases": (1, 8, 6, 5, 18, 4, 2, 1, 3, 0),
     "phases apart": (1, 8, 6, 5, 18, 4, 2, 1, 3, 16),
+    "two taps": (1, 6, 7, 5, 18, 2, 1, 0, 2, 0),
+    "transposed": (1, 5, 4, 5, 18, 4, 2, 1, 2, 0),
+    "transposed, images apart": (2, 3, 4, 17, 3, 6, 3, 2, 2, 16),
+    "transposed, stride 1": (1, 5, 6, 20, 9, 3, 1, 1, 2, 0),
 }
+TURNED = [case for case in FILTERED if case.startswith("transposed")]
 
 
-def filtered(case: str) -> tuple[T.ConvSpec, int]:
+def filtered(case: str) -> tuple[T.ConvSpec, MinimalFiltering]:
     n, h, w, ic, oc, k, s, pad, m, gap = FILTERED[case]
-    out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
+    family = (T.FLIPPED if case in TURNED else T.MINIMAL)[m, k // s]
+    edge = lambda n: (n - 1) * s - 2 * pad + k if case in TURNED else (n + 2 * pad - k) // s + 1
+    out = MemoryView.dense((n, edge(h), edge(w), oc))
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
-    return T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest), m
+    halo = family.reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
+    return T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest), family
 
 
 def filled(programs: tuple[LoopProgram, ...]) -> dict[str, np.ndarray]:
@@ -56,11 +63,12 @@ def evaluated(programs: tuple[LoopProgram, ...], operands: dict[str, np.ndarray]
 
 @pytest.mark.parametrize("case", FILTERED)
 def test_filtering_is_what_is_compiled(case: str) -> None:
-    spec, m = filtered(case)
+    spec, family = filtered(case)
     target = TARGETS[runnable_targets()[-1]]
     epilogue = index_scale(4) if case == "images" else bias_relu_residual(spec.out)
-    programs, kernels = winograd_programs(spec, m, target, epilogue), T.MINIMAL[m].build(spec, target, epilogue).kernels
-    assert len(programs) == (3 if case == "three kernels" else 1)
+    programs = winograd_programs(spec, family.shape(spec), target, epilogue)
+    kernels = family.build(spec, target, epilogue).kernels
+    assert len(programs) == (3 if case == "three kernels" or family.shape(spec).phases > 1 else 1)
     for program, kernel in zip(programs, kernels, strict=True):
         assert str(program).split("(", 1)[1] == str(kernel.program).split("(", 1)[1] and program.items == kernel.items
     operands = filled(programs)
@@ -68,7 +76,7 @@ def test_filtering_is_what_is_compiled(case: str) -> None:
     for kernel in kernels:
         Runner(kernel, target).run(operands, splits=3)
     # The points of F(4, 3) are fractions: sums of their products round, once where the machine fuses them.
-    near = 1e-6 * np.abs(want).max() if m == 4 else 0
+    near = 1e-6 * np.abs(want).max() if family.filter.m == 4 else 0
     np.testing.assert_allclose(operands["out0"], want, rtol=0, atol=near)
     assert np.any(want)
 
@@ -76,8 +84,8 @@ def test_filtering_is_what_is_compiled(case: str) -> None:
 @pytest.mark.parametrize("isa", TARGETS)
 def test_every_access_of_filtering_is_proven(isa: str) -> None:
     for case in FILTERED:
-        spec, m = filtered(case)
-        for program in winograd_programs(spec, m, TARGETS[isa], bias_relu_residual(spec.out)):
+        spec, family = filtered(case)
+        for program in winograd_programs(spec, family.shape(spec), TARGETS[isa], bias_relu_residual(spec.out)):
             assert unproven(program) is None, (case, program.name)
 
 

@@ -76,9 +76,9 @@ def strassen_kernel(m: int, n: int, k: int, target):
 def winograd_kernel(m: int, target):
     out = MemoryView.dense((1, 14, 14, 48))
     rest = out, (3, 3), (1, 1), (1, 1), (1, 1)
-    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 14, 14, 48)), *rest))
+    halo = T.MINIMAL[m, 3].reads(T.ConvSpec(MemoryView.dense((1, 14, 14, 48)), *rest))
     spec = T.ConvSpec(framed((1, 14, 14, 48), halo), *rest)
-    return T.MINIMAL[m].build(spec, target, bias_relu_residual(out)).kernels[0]
+    return T.MINIMAL[m, 3].build(spec, target, bias_relu_residual(out)).kernels[0]
 
 
 KERNELS = {

@@ -65,7 +65,7 @@ def weights(kind: str) -> Packing:
     if kind == "winograd":
         data = framed((1, 8, 8, 512), ((0, 0), (1, 1), (1, 1), (0, 0)))
         spec = T.ConvSpec(data, MemoryView.dense((1, 8, 8, 512)), (3, 3), (1, 1), (1, 1), (1, 1))
-        return T.MINIMAL[4].pack(spec, target, rng.standard_normal((512, 512, 3, 3), "float32"))
+        return T.MINIMAL[4, 3].pack(spec, target, rng.standard_normal((512, 512, 3, 3), "float32"))
     a, b, out = map(MemoryView.dense, ((1, 512, 2048), (1, 2048, 2048), (1, 512, 2048)))
     return T.pack_gemm(T.GemmSpec(a, b, out), target, rng.standard_normal((1, 2048, 2048), "float32"))
 
@@ -144,10 +144,10 @@ def test_layers_share_what_their_epilogues_do_not_change() -> None:
     """A transform of inputs and the products at its points are written once, wherever the results go."""
     shape = (1, 14, 14, 256)
     plain = T.ConvSpec(MemoryView.dense(shape), MemoryView.dense(shape), (3, 3), (1, 1), (1, 1), (1, 1))
-    data = framed(shape, T.MINIMAL[4].reads(plain))
+    data = framed(shape, T.MINIMAL[4, 3].reads(plain))
     target = CpuTarget.host()
     made = [
-        T.MINIMAL[4].build(replace(plain, data=data, out=out), target, epilogue).kernels
+        T.MINIMAL[4, 3].build(replace(plain, data=data, out=out), target, epilogue).kernels
         for out, epilogue in (
             (plain.out, None),
             (framed(shape, ((0, 0), (1, 1), (1, 1), (0, 0))), Epilogue(operands=("bias",), bias="bias")),

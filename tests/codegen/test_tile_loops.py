@@ -153,8 +153,8 @@ ACROSS = {
 
 def minimal(size: int, channels: int):
     spec, _, _ = convolution(size, channels, 3, channels)
-    data = framed(spec.data.shape, MINIMAL[4].reads(spec))
-    return replace(spec, data=data, minimal=True), only(MINIMAL[4]), None
+    data = framed(spec.data.shape, MINIMAL[4, 3].reads(spec))
+    return replace(spec, data=data, minimal=True), only(MINIMAL[4, 3]), None
 
 
 @pytest.mark.parametrize("isa", runnable_targets())

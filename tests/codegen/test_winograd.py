@@ -40,7 +40,7 @@ def spec_of(case, m, pitch=0):
     shape = (n, h + 2 * pad - 2, w + 2 * pad - 2, oc)
     out = MemoryView("float32", shape, dense_strides((*shape[:-1], oc + pitch)), pitch // 2)
     arguments = out, (3, 3), (1, 1), (1, 1), (pad, pad)
-    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments))
+    halo = T.MINIMAL[m, 3].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *arguments))
     return T.ConvSpec(framed((n, h, w, ic), halo), *arguments)
 
 
@@ -54,10 +54,10 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
         extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(4), want * (1 + np.indices(want.shape).sum(0))
-    made = T.MINIMAL[m].build(spec, TARGETS[target], extra)
+    made = T.MINIMAL[m, 3].build(spec, TARGETS[target], extra)
     sizes = dict(made.workspaces)
     assert bool(sizes) == (len(made.kernels) == 3)
-    packed = T.MINIMAL[m].pack(spec, TARGETS[target], w).array()
+    packed = T.MINIMAL[m, 3].pack(spec, TARGETS[target], w).array()
     result = place(spec.out, r if epilogue == "in place" else None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
@@ -121,8 +121,8 @@ def test_split_of_items_does_not_change_a_bit(case, m):
 )
 def test_choice_between_algorithms(size, ic, oc, allowed, m):
     spec = replace(spec_of((1, size, size, ic, oc, 1), 4), minimal=True)
-    families = FamilyTable(T.DIRECT, *(T.MINIMAL[k] for k in allowed))
-    assert families.choose(spec, TARGETS["avx512"]) is (T.MINIMAL[m] if m else T.DIRECT)
+    families = FamilyTable(T.DIRECT, *(T.MINIMAL[k, 3] for k in allowed))
+    assert families.choose(spec, TARGETS["avx512"]) is (T.MINIMAL[m, 3] if m else T.DIRECT)
 
 
 PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, padding, m
@@ -133,21 +133,35 @@ PHASED = [  # batch, height, width, in channels, out channels, kernel, stride, p
     (1, 12, 12, 8, 16, 2, 1, 0, 3),
     (1, 22, 18, 6, 16, 6, 2, 2, 2),
     (1, 22, 18, 6, 16, 6, 2, 2, 4),
+    (1, 20, 19, 32, 64, 4, 2, 0, 2),
+    (2, 9, 9, 130, 96, 2, 1, 1, 2),
+]
+TURNED = [  # of transposed ones, with output padding at the end
+    (1, 8, 8, 32, 64, 4, 2, 1, 2, 0),
+    (2, 5, 6, 20, 18, 4, 2, 0, 2, 0),
+    (1, 7, 4, 130, 16, 4, 2, 3, 3, 1),
+    (1, 4, 5, 7, 33, 8, 4, 2, 2, 0),
+    (1, 5, 7, 6, 16, 6, 2, 5, 4, 1),
+    (1, 5, 7, 6, 16, 9, 3, 2, 2, 1),
+    (2, 6, 6, 16, 20, 3, 1, 1, 4, 0),
+    (1, 6, 6, 16, 20, 2, 1, 2, 2, 0),
 ]
 
 
 def phased(case, target, gap=0, splits=1):
-    """(got, wanted) of a convolution whose stride makes phases; `gap` elements lie between pixels."""
-    n, h, w, ic, oc, k, s, pad, m = case
+    """(got, wanted) of a convolution, or a transposed one; `gap` elements lie between pixels of its input."""
+    n, h, w, ic, oc, k, s, pad, m, *turned = case
     rng = np.random.default_rng(6)
-    out = MemoryView.dense((n, (h + 2 * pad - k) // s + 1, (w + 2 * pad - k) // s + 1, oc))
+    edge = lambda n: (n - 1) * s - 2 * pad + k + turned[0] if turned else (n + 2 * pad - k) // s + 1
+    out, family = MemoryView.dense((n, edge(h), edge(w), oc)), (T.FLIPPED if turned else T.MINIMAL)[m, k // s]
     rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
+    halo = family.reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
     spec = T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
-    x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
-    made = T.MINIMAL[m].build(spec, TARGETS[target])
+    x = rng.standard_normal((n, h, w, ic)).astype("f")
+    weight = rng.standard_normal((ic, oc, k, k) if turned else (oc, ic, k, k)).astype("f")
+    made = family.build(spec, TARGETS[target])
     sizes = dict(made.workspaces)
-    packed = T.MINIMAL[m].pack(spec, TARGETS[target], weight).array()
+    packed = family.pack(spec, TARGETS[target], weight).array()
     result = place(out, None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
@@ -158,20 +172,24 @@ def phased(case, target, gap=0, splits=1):
     }
     for kernel in made.kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
+    if turned:
+        want = reference.conv_transpose(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
+        return window(result, out).copy(), want
     return window(result, out).copy(), reference.conv(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
 
 
 @pytest.mark.parametrize("target", runnable_targets())
 @pytest.mark.parametrize("gap", [0, 16])
-@pytest.mark.parametrize("case", PHASED, ids=str)
+@pytest.mark.parametrize("case", PHASED + TURNED, ids=str)
 def test_strides_become_phases(case, gap, target):
     got, want = phased(case, target, gap)
-    np.testing.assert_allclose(got, want, rtol=0, atol={2: 2e-6, 3: 2e-6, 4: 1e-5}[case[-1]] * abs(want).max())
+    np.testing.assert_allclose(got, want, rtol=0, atol={2: 2e-6, 3: 2e-6, 4: 1e-5}[case[8]] * abs(want).max())
 
 
-def test_split_of_tiles_in_phases_does_not_change_a_bit():
+@pytest.mark.parametrize("case", [PHASED[0], TURNED[0]], ids=str)
+def test_split_of_tiles_in_phases_does_not_change_a_bit(case):
     target = runnable_targets()[-1]
-    assert (phased(PHASED[0], target, splits=3)[0] == phased(PHASED[0], target)[0]).all()
+    assert (phased(case, target, splits=3)[0] == phased(case, target)[0]).all()
 
 
 @pytest.mark.parametrize(
@@ -183,4 +201,4 @@ def test_strided_convolutions_are_filtered_where_taps_divide(size, ic, oc, kerne
     edge = (size - kernel) // stride + 1
     spec = T.ConvSpec(data, MemoryView.dense((1, edge, edge, oc)), (kernel,) * 2, (stride,) * 2, (1, 1), (0, 0))
     chosen = T.CONVOLUTIONS.choose(replace(spec, minimal=True).anywhere(), TARGETS["avx512"])
-    assert chosen is (T.MINIMAL[m] if m else T.DIRECT)
+    assert chosen is (T.MINIMAL[m, kernel // stride] if m else T.DIRECT)

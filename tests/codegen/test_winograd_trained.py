@@ -33,11 +33,11 @@ def test_error_on_trained_weights(name, m):
     for w in trained_layers(name):
         out = MemoryView.dense((1, 12, 12, w.shape[0]))
         arguments = out, (3, 3), (1, 1), (1, 1), (1, 1)
-        halo = T.MINIMAL[m].reads(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments))
+        halo = T.MINIMAL[m, 3].reads(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments))
         spec = T.ConvSpec(framed((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
-        packed, result = T.MINIMAL[m].pack(spec, target, w.astype("f")).array(), place(out)
-        made = T.MINIMAL[m].build(spec, target)
+        packed, result = T.MINIMAL[m, 3].pack(spec, target, w.astype("f")).array(), place(out)
+        made = T.MINIMAL[m, 3].build(spec, target)
         sizes = dict(made.workspaces)
         buffers = {
             "in0": place(spec.data, x),

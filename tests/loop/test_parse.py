@@ -14,6 +14,8 @@ from relaylab.codegen.templates import STRASSEN, ConvSpec, Epilogue, GemmSpec
 from relaylab.codegen.templates.product_family import contraction_program
 from relaylab.codegen.templates.depthwise import depthwise_program
 from relaylab.codegen.templates.gemm import gemm_problem
+from relaylab.codegen.templates.minimal import Filtering
+from relaylab.codegen.templates.winograd import winograd_shape
 from relaylab.codegen.templates.winograd_kernel import winograd_programs
 from relaylab.loop import Const, LoopProgram, OutSpec, Tensor, parse, run
 from relaylab.loop.expr import INDEX, Axis, Size, axis_over
@@ -68,7 +70,7 @@ def templates() -> dict[str, LoopProgram]:
     return {
         "gemm": contraction_program("kernel", [gemm_problem(gemm)], CPU, none, gemm.roles),
         "depthwise": depthwise_program(depthwise, CPU, none),
-        "winograd": winograd_programs(minimal, 2, CPU, none)[0],
+        "winograd": winograd_programs(minimal, winograd_shape(minimal, Filtering(2, 3)), CPU, none)[0],
         "strassen": contraction_program("kernel", [gemm_problem(halves)], CPU, none, halves.roles, STRASSEN),
     }
 

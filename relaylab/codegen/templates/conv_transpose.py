@@ -27,10 +27,19 @@ from relaylab.codegen.templates.conv import contraction_of
 from relaylab.codegen.templates.convolution_family import TRANSPOSED, ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.codegen.templates.family import generation
+from relaylab.codegen.templates.minimal import Filtering
 from relaylab.codegen.templates.pack import PackedBlock, Packing, WeightPacking, tap_matrix
 from relaylab.codegen.templates.problem import OutputAxis, Problem, Tap
 from relaylab.codegen.templates.product_family import contractions, pack_weights, product_cycles, product_of
 from relaylab.codegen.templates.schedule import CHOICES
+from relaylab.codegen.templates.winograd import (
+    TapRow,
+    WinogradShape,
+    pack_winograd,
+    phase_taps,
+    transposed_shape,
+    turned_taps,
+)
 from relaylab.codegen.templates.winograd_kernel import MINIMAL, MinimalFiltering
 
 
@@ -177,57 +186,39 @@ def _part(weights: MemoryView, combination: Sequence[Phase]) -> MemoryView:
     return replace(weights, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
 
-class Flipped(ConvolutionFamily):
-    """A transposed convolution of stride one: a convolution by the kernel turned round, with fewer products."""
+class Flipped(MinimalFiltering):
+    """Phases that are convolutions by a kernel turned round, with fewer products."""
 
     title = "flipped"
-    minimal = True
-    inputs = True
 
-    def __init__(self, family: MinimalFiltering):
-        self.family, self.name, self.advantage = family, f"flipped{family.m}", family.advantage
+    def __init__(self, filter: Filtering):
+        super().__init__(filter)
+        self.name = f"flipped{filter}"
 
-    def _convolution(self, spec: ConvSpec) -> ConvSpec:
-        padding = tuple(d * (k - 1) - p for d, k, p in zip(spec.dilation, spec.kernel, spec.padding))
-        weight = spec.weight
-        if weight is not None:  # [C, OC, *kernel] as [OC, C, *kernel], backwards along the kernel
-            ends = weight.offset + sum((n - 1) * s for n, s in zip(weight.shape[2:], weight.strides[2:]))
-            shape, (inner, outer, *taps) = weight.shape, weight.strides
-            strides = (outer, inner, *(-step for step in taps))
-            weight = replace(weight, shape=(shape[1], shape[0], *shape[2:]), strides=strides, offset=ends)
-        return replace(spec, padding=padding, weight=weight)
-
-    def reads(self, spec: ConvSpec) -> Halo:
-        return self.family.reads(self._convolution(spec))
+    def shape(self, spec: ConvSpec) -> WinogradShape:
+        return transposed_shape(spec, self.filter)
 
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
-        if any(s > 1 for s in spec.strides) or spec.groups > 1:
-            return "strides, or groups"
-        if any(p > d * (k - 1) for p, d, k in zip(spec.padding, spec.dilation, spec.kernel)):
-            return "padding that is wider than the kernel"
-        return self.family.declines(self._convolution(spec), target)
-
-    def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
-        return self.family.cycles(self._convolution(spec), target)
+        if spec.by_pixels and spec.strides[0] > 1:
+            return "pixels side by side, which phases are not"
+        return super().declines(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
-        return ["it is a convolution by the kernel turned round", *self.family.reasons(self._convolution(spec), target)]
-
-    def kernels(self, spec: ConvSpec, target: CpuTarget, epilogue: Epilogue) -> KernelSequence:
-        return self.family.kernels(self._convolution(spec), target, epilogue)
+        return ["a phase is a convolution by the kernel turned round", *super().reasons(spec, target)]
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-        turned = np.flip(weight, tuple(range(2, weight.ndim))).swapaxes(0, 1)
-        return self.family.pack(self._convolution(spec), target, turned)
+        shape, turned = self.shape(spec), weight.swapaxes(0, 1)
+        taps = (phase_taps(spec, shape, phase) for phase in range(shape.parts))
+        return pack_winograd(shape, target, [turned[:, :, rows][..., columns] for rows, columns in taps])
 
     def matrix(self, weight: MemoryView, spec: ConvSpec) -> MemoryView:
-        turned = self._convolution(spec)
-        assert turned.weight is not None
-        return self.family.matrix(turned.weight, turned)
+        (inner, outer, *taps), (depth, columns, *kernel) = weight.strides, weight.shape
+        shape, strides = (columns, depth, *kernel), (outer, inner, *taps)
+        return super().matrix(replace(weight, shape=shape, strides=strides), spec)
 
-    def packing(self, spec: ConvSpec, target: CpuTarget) -> WeightPacking:
-        return self.family.packing(self._convolution(spec), target)
+    def taps(self, spec: ConvSpec) -> list[TapRow]:
+        return turned_taps(spec, self.shape(spec))
 
 
 PHASES = TRANSPOSED.declare(Transposed())
-FLIPPED = {m: TRANSPOSED.declare(Flipped(family)) for m, family in MINIMAL.items()}
+FLIPPED = {f: TRANSPOSED.declare(Flipped(f)) for f in MINIMAL}

@@ -1,23 +1,25 @@
 """Convolution by minimal filtering: transform tiles, multiply point by point, transform back.
 
 F(2, 3) and F(4, 3) do 3x3 kernels of stride one. With stride s every s-th pixel meets every s-th tap: the s x s phases
-of an image are channels of an image s times smaller, and a kernel of s r taps is one of r taps. So F(3, 2) does
-4x4 kernels of stride two and 8x8 of stride four, and the other two 6x6 of stride two.
+of an image are channels of an image s times smaller, and a kernel of s r taps is one of r taps. So F(2, 2) and F(3, 2)
+do 4x4 kernels of stride two and 8x8 of stride four, and the other two 6x6 of stride two.
+Of a transposed convolution every s-th result meets every s-th tap: its results have s x s phases, each a convolution of
+stride one by r taps of its own, turned round, and the points of all of them are multiplied as one batch.
 
 Two shapes of the same work. `blocked`: one kernel whose work item takes a block of tiles through all three steps in
 per-thread scratch; for weights that stay in cache. Otherwise three kernels, each parallel over the whole tensor,
-with the points in two workspaces: for weights so large that they should be streamed only once.
+with the points in two workspaces: for weights so large that they should be streamed only once, and phases of results.
 
 Error: transforms amplify rounding. On the weights of trained networks the largest error is below 8e-7 of the largest
-output for F(2, 3) and F(3, 2), which has its points, and below 1e-5 for F(4, 3); it grows with the square root of the
+output for F(2, 2), F(2, 3) and F(3, 2), and below 1e-5 for F(4, 3); it grows with the square root of the
 depth. Infinities in the input become NaN, as sums of opposite signs are formed.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -25,8 +27,8 @@ import numpy as np
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.kernels.views import Halo
-from relaylab.codegen.templates.convolution_family import ConvSpec, needed_halo
-from relaylab.codegen.templates.minimal import TAPS, WEIGHT_TRANSFORM, transform_weights
+from relaylab.codegen.templates.convolution_family import ConvSpec
+from relaylab.codegen.templates.minimal import WEIGHT_TRANSFORM, Filtering, transform_weights
 from relaylab.codegen.templates.pack import (
     PackedBlock,
     Packing,
@@ -46,11 +48,14 @@ BLOCK_BYTES = 288 << 10  # bytes of points of one block of tiles
 
 @dataclass(frozen=True, slots=True)
 class WinogradShape:
-    """The numbers of one F(m, r) convolution. `in_channels` count the phases of a stride; pitches are elements between
-    two points of a workspace.
+    """The numbers of one convolution by F(m, r). Pitches are elements between two points of a workspace.
+
+    A tile reads its input every `step` pixels, from `before` pixels in front of it on (behind, if that is negative); the phases of the pixels between
+    are channels, which `in_channels` count. Along an axis the results have `phases`: phase f reads `(f + lead) //
+    phases` pixels later, and has weights of its own.
     """
 
-    m: int
+    filter: Filtering
     batch: int
     high: int
     wide: int
@@ -58,21 +63,35 @@ class WinogradShape:
     out_channels: int
     blocks: Split
     blocked: bool
+    step: int
+    before: tuple[int, ...]
+    phases: int = 1
+    lead: tuple[int, ...] = (0, 0)
 
     @property
     def block(self) -> int:
-        """Tiles that the workspace holds."""
+        """Tiles that the workspace holds, of each phase."""
         return self.blocks.sizes[0]
 
     @property
-    def points(self) -> int:
-        """Products per tile and channel pair."""
-        return points_of(self.m)
+    def tiles(self) -> int:
+        """Tiles of results of a phase."""
+        return self.batch * self.high * self.wide
 
     @property
-    def tiles(self) -> int:
-        """Output tiles."""
-        return self.batch * self.high * self.wide
+    def parts(self) -> int:
+        """The phases of the results."""
+        return self.phases**2
+
+    @property
+    def members(self) -> int:
+        """Products per tile and pair of channels, those of all phases."""
+        return self.parts * self.filter.points
+
+    @property
+    def weights(self) -> int:
+        """Elements of the weights at all points."""
+        return self.members * self.in_channels * self.out_channels
 
     def pitch(self, channels: int) -> int:
         """Elements from one point to the next: an odd number of lines keeps points out of each other's cache sets."""
@@ -83,69 +102,81 @@ class WinogradShape:
     def workspaces(self) -> dict[str, int]:
         """Elements of the workspaces of input points and of products, by role."""
         channels = {"work0": self.in_channels, "work1": self.out_channels}
-        return {role: self.points * self.pitch(n) for role, n in channels.items()}
-
-
-def points_of(m: int) -> int:
-    """The points of a tile of F(m, r)."""
-    return (m + TAPS[m] - 1) ** 2
+        return {role: self.members * self.pitch(n) for role, n in channels.items()}
 
 
 @lru_cache(maxsize=1024)
-def winograd_shape(spec: ConvSpec, m: int) -> WinogradShape:
+def winograd_shape(spec: ConvSpec, f: Filtering) -> WinogradShape:
     """The tiling of a convolution by F(m, r)."""
-    high, wide = (-(-n // m) for n in spec.out.shape[1:3])
-    tiles, points = spec.out.shape[0] * high * wide, points_of(m)
-    ic, oc = spec.data.shape[-1] * spec.strides[0] ** 2, spec.out.shape[-1]
+    high, wide = (-(-n // f.m) for n in spec.out.shape[1:3])
+    tiles, step, size = spec.out.shape[0] * high * wide, spec.strides[0], spec.data.itemsize
+    ic, oc = spec.data.shape[-1] * step**2, spec.out.shape[-1]
     # Weights that stay in the second-level cache may be read once per block; larger ones are streamed once in all.
-    blocked = points * ic * oc * spec.data.itemsize <= CACHED_POINTS
+    blocked = f.points * ic * oc * size <= CACHED_POINTS
     # 14 tiles are the rows of the largest register tile. Blocks come in fours where there are enough tiles, so that
     # two or four threads get equal shares.
-    limit = max(14, BLOCK_BYTES // (points * (ic + oc) * spec.data.itemsize)) if blocked else tiles
+    limit = max(14, BLOCK_BYTES // (f.points * (ic + oc) * size)) if blocked else tiles
     count = Split.at_most(tiles, limit).count
     blocks = Split(tiles, min(tiles, -(-count // 4) * 4 if tiles >= 32 else count) if blocked else 1)
-    return WinogradShape(m, spec.out.shape[0], high, wide, ic, oc, blocks, blocked)
+    return WinogradShape(f, spec.out.shape[0], high, wide, ic, oc, blocks, blocked, step, spec.padding)
 
 
-def needed_winograd_halo(spec: ConvSpec, m: int) -> Halo:
-    """The zero elements (before, after) that F(m, r) reads around each axis: whole tiles, more than `needed_halo`."""
-    bare = needed_halo(spec)
-    extra = [(-(-n // m) * m - n) * step for n, step in zip(spec.out.shape[1:3], spec.strides)]
-    return (bare[0], *((a, b + e) for (a, b), e in zip(bare[1:3], extra)), bare[3])
+@lru_cache(maxsize=1024)
+def transposed_shape(spec: ConvSpec, f: Filtering) -> WinogradShape:
+    """The tiling of a transposed convolution by F(m, r)."""
+    n, high, wide, channels = spec.out.shape
+    step = spec.strides[0]
+    small = replace(spec.out, shape=(n, -(-high // step), -(-wide // step), channels))
+    one = winograd_shape(replace(spec, out=small, strides=(1, 1)), f)
+    if step == 1:
+        return replace(one, before=tuple(f.r - 1 - p for p in spec.padding))
+    before = (f.r - 1, f.r - 1)
+    return replace(one, before=before, phases=step, lead=spec.padding, blocks=Split(one.tiles, 1), blocked=False)
 
 
-def ill_shaped(spec: ConvSpec, m: int) -> str:
-    """Why F(m, r) does not fit a convolution; empty when it does."""
+def tiled_halo(spec: ConvSpec, shape: WinogradShape) -> Halo:
+    """The zero elements (before, after) that whole tiles read around each axis, some of them for nothing."""
+    found = [(0, 0)]
+    tiles = zip(spec.data.shape[1:3], (shape.high, shape.wide), shape.before, shape.lead)
+    for extent, count, before, lead in tiles:
+        first, last = lead // shape.phases, (shape.phases - 1 + lead) // shape.phases
+        end = (count * shape.filter.m + shape.filter.r - 1) * shape.step - before + last
+        found.append((max(0, before - first), max(0, end - extent)))
+    return (*found, (0, 0))
+
+
+def ill_shaped(spec: ConvSpec, f: Filtering) -> str:
+    """Why F(m, r) does not fit a convolution, or a transposed one; empty when it does."""
     if len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
         return "anything but one group of two axes without dilation"
     step = spec.strides[0]
-    if spec.strides != (step, step) or spec.kernel != (step * TAPS[m],) * 2:
-        return f"a kernel {spec.kernel} with strides {spec.strides} that is not {TAPS[m]} taps a phase"
+    if spec.strides != (step, step) or spec.kernel != (step * f.r,) * 2:
+        return f"a kernel {spec.kernel} with strides {spec.strides} that is not {f.r} taps a phase"
     return f"dtype {spec.data.dtype}" if spec.data.dtype != "float32" else ""
 
 
 def point_problem(shape: WinogradShape) -> Problem:
     """The products at all points as one batch of matrix products."""
     ic, oc = shape.in_channels, shape.out_channels
-    member = OutputAxis(shape.points, shape.pitch(ic), shape.pitch(oc))
+    member = OutputAxis(shape.members, shape.pitch(ic), shape.pitch(oc))
     return Problem("float32", "float32", member, (UNIT, OutputAxis(shape.block, ic, oc)), (Tap(ic, 1),), oc)
 
 
-def pack_winograd(spec: ConvSpec, m: int, target: CpuTarget, weight: np.ndarray) -> Packing:
-    """Weights [OC, IC, *kernel] transformed and laid out as the kernels of this spec read them."""
-    shape, width = winograd_shape(spec, m), target.lanes("float32")
-    problem, depth, taps = point_problem(shape), shape.in_channels, TAPS[m] ** 2
+def pack_winograd(shape: WinogradShape, target: CpuTarget, weights: Sequence[np.ndarray]) -> Packing:
+    """Weights [OC, IC, *kernel] of each phase of the results, transformed and laid out as kernels read them."""
+    width, f = target.lanes("float32"), shape.filter
+    problem, depth, taps = point_problem(shape), shape.in_channels, f.r**2
     panel = schedule_contraction(problem, target).vectors * width
-    step = panel * panels_in_block(taps * depth * panel * weight.itemsize)
+    step = panel * panels_in_block(taps * depth * panel * weights[0].itemsize)
 
     def write(out: np.ndarray) -> None:
-        points = out.reshape(shape.points, -1)
-        for first in range(0, shape.out_channels, step):
-            part = WeightMatrix.of(_taps(weight[first : first + step], spec.strides[0], TAPS[m]))
-            packed = pack_panels(part, panel, width).array().reshape(taps, -1)
-            transform_weights(m, packed, points[:, first * depth : first * depth + packed.shape[1]])
+        for weight, points in zip(weights, out.reshape(shape.parts, f.points, -1)):
+            for first in range(0, shape.out_channels, step):
+                part = WeightMatrix.of(_taps(weight[first : first + step], shape.step, f.r))
+                packed = pack_panels(part, panel, width).array().reshape(taps, -1)
+                transform_weights(f, packed, points[:, first * depth : first * depth + packed.shape[1]])
 
-    return Packing(packed_size(problem, target), weight.dtype, write)
+    return Packing(packed_size(problem, target), weights[0].dtype, write)
 
 
 def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
@@ -154,31 +185,64 @@ def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
     return phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, -1, len(weight))
 
 
-def winograd_blocks(spec: ConvSpec, m: int, target: CpuTarget, weights: MemoryView) -> list[PackedBlock]:
-    """What `pack_winograd` gives, of weights [1, *kernel x IC, OC] that are an input."""
-    shape, width, r = winograd_shape(spec, m), target.lanes("float32"), TAPS[m]
-    step, channels = spec.strides[0], spec.data.shape[-1]
+def phase_taps(spec: ConvSpec, shape: WinogradShape, phase: int) -> list[list[int]]:
+    """The taps of the kernel, along each axis, that a phase of the results of a transposed convolution meets: one for
+    each pixel that it reads, from the first on.
+    """
+    found = []
+    for size, padding, f in zip(spec.kernel, spec.padding, divmod(phase, shape.phases)):
+        found.append([*range((f + padding) % shape.phases, size, shape.phases)][::-1])
+    return found
+
+
+TapRow = Callable[[ScalarExpr, int, int], ScalarExpr]
+"""The number of the row of weights [*kernel x IC, OC] that an input channel meets at a tap."""
+
+
+def winograd_blocks(shape: WinogradShape, target: CpuTarget, taps: Sequence[TapRow]) -> list[PackedBlock]:
+    """What `pack_winograd` gives, of weights [1, *kernel x IC, OC] that are an input, from the `taps` of each phase."""
+    width, f = target.lanes("float32"), shape.filter
     depth, columns = shape.in_channels, shape.out_channels
     panel = schedule_contraction(point_problem(shape), target).vectors * width
-    matrix, edge = WEIGHT_TRANSFORM[m], m + r - 1
+    matrix = WEIGHT_TRANSFORM[f]
 
-    def transformed(row: int, column: int) -> WeightElement:
+    def total(factors: Sequence[float], values: Sequence[ScalarExpr]) -> ScalarExpr:
+        found = [x if k == 1 else x * float(k) for k, x in zip(factors, values) if k]
+        return functools.reduce(lambda a, b: a + b, found)
+
+    def transformed(row: int, column: int, tap: TapRow) -> WeightElement:
         """The element of G g G^T there."""
 
-        def total(factors: Sequence[float], values: Sequence[ScalarExpr]) -> ScalarExpr:
-            found = [x if f == 1 else x * float(f) for f, x in zip(factors, values) if f]
-            return functools.reduce(lambda a, b: a + b, found)
-
         def element(w: Tensor, i: Sequence[ScalarExpr]) -> ScalarExpr:
-            phase, channel = i[1] // channels, i[1] % channels
-            first = (phase // step * r * step + phase % step) * channels + channel
-            tap = lambda a, b: Load(w, (i[0], first + (a * r * step + b) * step * channels, i[2]))
-            lines = [total(matrix[row], [tap(a, b) for a in range(r)]) for b in range(r)]
+            at = lambda a, b: Load(w, (i[0], tap(i[1], a, b), i[2]))
+            lines = [total(matrix[row], [at(a, b) for a in range(f.r)]) for b in range(f.r)]
             return total(matrix[column], lines)
 
         return element
 
     one = MemoryView.dense((1, depth, columns))
     pitch = depth * whole_vectors(columns, width)
-    points = [(row, column) for row in range(edge) for column in range(edge)]
+    points = [(row, column, tap) for tap in taps for row in range(f.edge) for column in range(f.edge)]
     return [b for k, at in enumerate(points) for b in panel_blocks(one, panel, width, transformed(*at), k * pitch)]
+
+
+def plain_tap(spec: ConvSpec, shape: WinogradShape) -> TapRow:
+    """The taps of a convolution, whose input channels are phases x channels."""
+    channels, step, wide = spec.data.shape[-1], shape.step, spec.kernel[1]
+
+    def tap(i: ScalarExpr, a: int, b: int) -> ScalarExpr:
+        phase, channel = i // channels, i % channels
+        first = (phase // step * wide + phase % step) * channels + channel
+        return first + (a * wide + b) * step * channels
+
+    return tap
+
+
+def turned_taps(spec: ConvSpec, shape: WinogradShape) -> list[TapRow]:
+    """The taps of each phase of a transposed convolution."""
+
+    def of(phase: int) -> TapRow:
+        rows, columns = phase_taps(spec, shape, phase)
+        return lambda i, a, b: i + (rows[a] * spec.kernel[1] + columns[b]) * spec.data.shape[-1]
+
+    return [of(phase) for phase in range(shape.parts)]
