@@ -155,7 +155,7 @@ TRANSPOSED = {  # data, weight, attributes, the family that computes it
     "groups": ((2, 8, 5, 4), (8, 3, 3, 2), {"groups": 2, "strides": (2, 1), "output_padding": (1, 0)}, "phases"),
     "dilation": ((1, 3, 6, 6), (3, 20, 3, 3), {"dilation": (2, 2)}, "phases"),
     "flipped": ((1, 32, 28, 27), (32, 48, 3, 3), {"padding": (1, 1)}, "flipped4x3"),
-    "flipped phases": ((1, 64, 16, 15), (64, 32, 4, 4), {"strides": (2, 2), "padding": (1, 1)}, "flipped2x2"),
+    "flipped phases": ((1, 64, 16, 16), (64, 96, 4, 4), {"strides": (2, 2), "padding": (1, 1)}, "flipped2x2"),
     "flipped, all of it": ((2, 32, 14, 14), (32, 16, 2, 2), {}, "flipped3x2"),
 }
 

@@ -2,9 +2,9 @@
 
 Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray, Fast Algorithms for Convolutional Neural
 Networks (2016). F(m, r) makes a tile of m x m outputs from (m + r - 1) x (m + r - 1) inputs with as many products,
-instead of r^2 m^2. Its points are 0, 1, -1 and infinity, for F(2, 2) without -1; for m = 4 they are 0, 5/8, -5/8, 3/2, -3/2 and infinity, which
-round half as much as 0, 1, -1, 2, -2 and infinity (Barabasz et al., Error analysis and improving the accuracy of
-Winograd convolution, 2020). All their numbers but the weights' are exact.
+instead of r^2 m^2. Its points are 0, 1, -1 and infinity, of F(2, 2) all but -1; for m = 4 they are 0, 5/8, -5/8, 3/2,
+-3/2 and infinity, which round half as much as 0, 1, -1, 2, -2 and infinity (Barabasz et al., Error analysis and
+improving the accuracy of Winograd convolution, 2020). All their numbers but the weights' are exact.
 
 Choices: docs/choices.md, Kernels.
 """

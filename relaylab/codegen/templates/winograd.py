@@ -50,9 +50,9 @@ BLOCK_BYTES = 288 << 10  # bytes of points of one block of tiles
 class WinogradShape:
     """The numbers of one convolution by F(m, r). Pitches are elements between two points of a workspace.
 
-    A tile reads its input every `step` pixels, from `before` pixels in front of it on (behind, if that is negative); the phases of the pixels between
-    are channels, which `in_channels` count. Along an axis the results have `phases`: phase f reads `(f + lead) //
-    phases` pixels later, and has weights of its own.
+    A tile reads its input every `step` pixels, from `before` pixels in front of it on (behind, if negative); the
+    phases of the pixels between are channels, which `in_channels` count. Along an axis the results have `phases`: phase
+    f reads `(f + lead) // phases` pixels later, and has weights of its own.
     """
 
     filter: Filtering

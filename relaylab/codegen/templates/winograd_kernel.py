@@ -39,6 +39,7 @@ from relaylab.loop.program import Body, Define, For, LoopNest, LoopProgram, Stat
 
 TRANSFORM_CYCLES = {(2, 2): (40.0, 40.0), (2, 3): (70.0, 65.0), (3, 2): (70.0, 80.0), (4, 3): (280.0, 230.0)}
 """Of F(m, r) per tile and vector of channels: into it, and back."""
+KEPT_POINTS = 6 << 20  # bytes of workspaces that a cache beyond the second level keeps while they are written and read
 Step = Callable[[Place, Place, Place], Body]
 """The statements for a tile of a phase of the results, whose points are at a slot of the workspace."""
 
@@ -318,7 +319,10 @@ class MinimalFiltering(ConvolutionFamily):
         products = estimate(point_problem(shape), target, shape.weights * 4)
         # A blocked kernel walks the weights once per block of tiles, the other form once for all.
         products *= shape.blocks.count if shape.blocked else 1
-        return products + shape.parts * shape.tiles * vectors + self.packing_cycles(spec, target)
+        # Points that no cache keeps are fetched to be written, written and read.
+        far = 0 if shape.blocked else max(0, 4 * sum(shape.workspaces.values()) - KEPT_POINTS)
+        moved = 3 * far / target.facts.cold_bytes
+        return products + shape.parts * shape.tiles * vectors + moved + self.packing_cycles(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         shape = self.shape(spec)
