@@ -9,6 +9,7 @@ from pathlib import Path
 from relaylab.ir import IRModule
 from relaylab.runtime.peaks import MachinePeaks, machine_peaks
 from relaylab.runtime.profiling import Duration
+from relaylab.runtime.roofline import threads_of
 from relaylab.runtime.threads import num_threads
 from relaylab.study.program import Program, load
 from relaylab.study.running import built, seeded
@@ -38,9 +39,22 @@ class Roofline:
 
     def __str__(self) -> str:
         rows = sorted(self.dots, key=lambda d: -d.seconds)
-        took = [f"{d.seconds * 1e6:.1f}" if d.seconds else "" for d in rows]
-        lines = [f"{us:>10}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  {d.name}" for d, us in zip(rows, took)]
-        return "\n".join([str(self.peaks), f"{'us':>10}  {'FLOP/byte':>10}  {'GFLOP/s':>9}  kernel", *lines])
+        total = sum(d.seconds for d in rows)
+        of = lambda part, whole, scale: f"{scale * part / whole:.1f}" if whole else ""
+        lines = [
+            f"{of(d.seconds, bool(d.seconds), 1e6):>10}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  "
+            f"{of(d.least, d.seconds, 100):>6}  {of(d.seconds - d.least, total, 100):>6}  {d.name}"
+            for d in rows
+        ]
+        head = f"{'us':>10}  {'FLOP/byte':>10}  {'GFLOP/s':>9}  {'roof %':>6}  {'lost %':>6}  kernel"
+        return "\n".join([str(self.peaks), *([self.lost] if total else []), head, *lines])
+
+    @property
+    def lost(self) -> str:
+        """The share of the time that would go if every kernel took the least that the machine allows, in words."""
+        total = sum(d.seconds for d in self.dots)
+        share = 100 * sum(d.seconds - d.least for d in self.dots) / max(total, 1e-12)
+        return f"{total * 1e6:.1f} us, of which {share:.0f} % would go if every kernel reached its roof"
 
     __repr__ = __str__
 
@@ -53,15 +67,20 @@ def roofline(what: Program | IRModule | str, opt_level: int = 3, repeat: int = 2
 
     `what` is a program, a module, or what `load` takes: a network's name or a file. The peaks are those of the
     threads that a network gets by default, measured at first use. A kernel that is called several times is one dot.
+    As text, `roof %` is how much of its roof a kernel reaches, and `lost %` the share of the whole time that would go
+    if it took the least that the machine allows: where there is something to gain.
     """
     program = load(what)
     lib = built(program, opt_level)
     calls = seeded(lib).profile(repeat=repeat, roofline=False).calls
-    spent: dict[str, tuple[str, float, float, float]] = {}
+    threads = num_threads()
+    spent: dict[str, tuple[str, float, float, float, float]] = {}
     for step, call in zip(lib.executable.plan.steps, calls):
-        label, flops, nbytes, seconds = spent.get(step.kernel, (step.label, 0.0, 0.0, 0.0))
+        label, flops, nbytes, seconds, least = spent.get(step.kernel, (step.label, 0.0, 0.0, 0.0, 0.0))
         took = call["Duration (us)"]
         assert isinstance(took, Duration)
-        spent[step.kernel] = label, flops + step.flops, nbytes + step.bytes, seconds + took.microseconds / 1e6
-    dots = [Dot(label, f / max(b, 1.0), f / max(s, 1e-12), s) for label, f, b, s in spent.values()]
-    return Roofline(f"{program.name}: kernels under the roof", dots, machine_peaks(num_threads()))
+        now = took.microseconds / 1e6
+        least += min(now, machine_peaks(threads_of(step, threads)).roof(step.flops, step.bytes, now)[1])
+        spent[step.kernel] = label, flops + step.flops, nbytes + step.bytes, seconds + now, least
+    dots = [Dot(name, f / max(b, 1.0), f / max(s, 1e-12), s, least) for name, f, b, s, least in spent.values()]
+    return Roofline(f"{program.name}: kernels under the roof", dots, machine_peaks(threads))

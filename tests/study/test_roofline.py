@@ -57,6 +57,19 @@ def test_kernels_of_no_program_are_alike_and_claim_no_time() -> None:
     assert str(found).splitlines()[2].split() == ["1", "1", "b"]
 
 
+def test_what_a_program_loses_is_the_time_above_the_least_of_each_kernel() -> None:
+    dots = [Dot("near", 1.0, 9e9, 0.6, 0.54), Dot("far", 2.0, 2e9, 0.4, 0.1)]
+    found = Roofline("t", dots, MachinePeaks(2, FLOPS, MEMORY, MEMORY))
+    _, words, _, *rows = str(found).splitlines()
+    assert words == "1000000.0 us, of which 36 % would go if every kernel reached its roof"
+    assert [row.split()[3:] for row in rows] == [["90.0", "6.0", "near"], ["25.0", "30.0", "far"]]
+
+
+def test_no_kernel_takes_less_than_its_roof() -> None:
+    for dot in study.roofline("mlp", repeat=1).dots:
+        assert 0 <= dot.least <= dot.seconds
+
+
 def test_nothing_to_place() -> None:
     assert not [f for f in roofline([], FLOPS, MEMORY, "t").elements if f.kind == "node"]
 

@@ -17,7 +17,8 @@ LEAST, ALIKE, MOST = 3.0, 4.5, 9.0  # radii of dots: the area is the share of th
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One kernel: its name, FLOP for each byte of its operands, FLOP/s reached, and the seconds of all its calls.
+    """One kernel: its name, FLOP for each byte of its operands, FLOP/s reached, the seconds of all its calls, and the
+    least that these could take under the roof.
 
     Dots that have no seconds are of no program: they are drawn alike.
     """
@@ -26,6 +27,7 @@ class Dot:
     intensity: float
     speed: float
     seconds: float = 0.0
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
