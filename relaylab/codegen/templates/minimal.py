@@ -43,20 +43,27 @@ class Filtering(NamedTuple):
 
 
 Transform = Callable[[Filtering, Sequence[ScalarExpr], Keep], list[ScalarExpr]]
-NEAR, FAR = 5 / 8, 3 / 2  # the points of F(4, 3) beside 0 and infinity, with either sign
+NEAR, FAR = 5 / 8, 3 / 2  # the points of six beside 0 and infinity, with either sign
 
 
-def _taps_at(point: float, other: float) -> list[list[float]]:
-    """The rows of G for a point of F(4, 3) and its negative: 1, p, p^2 over the product of distances to all others."""
-    norm = 2 * point**2 * (point**2 - other**2)
-    return [[1 / norm, sign * point / norm, point**2 / norm] for sign in (1, -1)]
+def _six_points(r: int) -> np.ndarray:
+    """G of six points for r taps: a row has the powers of a point over the product of its distances to all others."""
+
+    def rows(point: float, other: float) -> list[list[float]]:
+        norm = 2 * point**2 * (point**2 - other**2)
+        return [[(sign * point) ** k / norm for k in range(r)] for sign in (1, -1)]
+
+    none = [0.0] * (r - 1)
+    return np.array([[1 / (NEAR * FAR) ** 2, *none], *rows(NEAR, FAR), *rows(FAR, NEAR), [*none, 1]])
 
 
 WEIGHT_TRANSFORM = {  # G: r taps -> m + r - 1 points
     Filtering(2, 2): np.array([[1, 0], [1, 1], [0, 1]]),
     Filtering(2, 3): np.array([[1, 0, 0], [1 / 2, 1 / 2, 1 / 2], [1 / 2, -1 / 2, 1 / 2], [0, 0, 1]]),
     Filtering(3, 2): np.array([[1, 0], [1 / 2, 1 / 2], [1 / 2, -1 / 2], [0, 1]]),
-    Filtering(4, 3): np.array([[1 / (NEAR * FAR) ** 2, 0, 0], *_taps_at(NEAR, FAR), *_taps_at(FAR, NEAR), [0, 0, 1]]),
+    Filtering(4, 3): _six_points(3),
+    Filtering(3, 4): _six_points(4),
+    Filtering(2, 5): _six_points(5),
 }
 COLUMNS = 768  # of a product that stays in the second-level cache, and for which OpenBLAS wakes no threads
 
@@ -78,15 +85,11 @@ def outputs(f: Filtering, p: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExp
     if f.edge == 3:
         return [p[0] + p[1], p[1] - p[2]]
     both, apart = keep("both", p[1] + p[2]), keep("apart", p[1] - p[2])
-    if f.m < 4:
+    if f.edge == 4:
         return [p[0] + both, apart, both - p[3]] if f.m == 3 else [p[0] + both, apart - p[3]]
     far, split = keep("far", p[3] + p[4]), keep("split", p[3] - p[4])
-    return [
-        p[0] + both + far,
-        apart * NEAR + split * FAR,
-        both * NEAR**2 + far * FAR**2,
-        p[5] + apart * NEAR**3 + split * FAR**3,
-    ]
+    inner = [apart * NEAR + split * FAR, both * NEAR**2 + far * FAR**2, apart * NEAR**3 + split * FAR**3]
+    return [p[0] + both + far, *inner[: f.m - 2], p[5] + inner[f.m - 2]]
 
 
 def transform_weights(f: Filtering, taps: np.ndarray, points: np.ndarray) -> None:

@@ -37,7 +37,10 @@ from relaylab.codegen.templates.winograd import (
 from relaylab.loop.expr import Axis, Load, Local, ScalarExpr, Tensor, as_index, of_part
 from relaylab.loop.program import Body, Define, For, LoopNest, LoopProgram, Statement, Store
 
-TRANSFORM_CYCLES = {(2, 2): (40.0, 40.0), (2, 3): (70.0, 65.0), (3, 2): (70.0, 80.0), (4, 3): (280.0, 230.0)}
+TRANSFORM_CYCLES = {
+    (2, 2): (40.0, 40.0), (2, 3): (70.0, 65.0), (3, 2): (70.0, 80.0),
+    (4, 3): (280.0, 230.0), (3, 4): (280.0, 190.0), (2, 5): (280.0, 150.0),
+}  # fmt: skip
 """Of F(m, r) per tile and vector of channels: into it, and back."""
 KEPT_POINTS = 6 << 20  # bytes of workspaces that a cache beyond the second level keeps while they are written and read
 Step = Callable[[Place, Place, Place], Body]
