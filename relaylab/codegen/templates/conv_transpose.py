@@ -39,6 +39,7 @@ from relaylab.codegen.templates.winograd import (
     phase_taps,
     transposed_shape,
     turned_taps,
+    whole_taps,
 )
 from relaylab.codegen.templates.winograd_kernel import MINIMAL, MinimalFiltering
 
@@ -207,7 +208,8 @@ class Flipped(MinimalFiltering):
         return ["a phase is a convolution by the kernel turned round", *super().reasons(spec, target)]
 
     def pack(self, spec: ConvSpec, target: CpuTarget, weight: np.ndarray) -> Packing:
-        shape, turned = self.shape(spec), weight.swapaxes(0, 1)
+        shape = self.shape(spec)
+        turned = whole_taps(weight.swapaxes(0, 1), shape.phases * self.filter.r)
         taps = (phase_taps(spec, shape, phase) for phase in range(shape.parts))
         return pack_winograd(shape, target, [turned[:, :, rows][..., columns] for rows, columns in taps])
 

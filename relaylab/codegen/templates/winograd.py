@@ -150,8 +150,11 @@ def ill_shaped(spec: ConvSpec, f: Filtering) -> str:
     if len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
         return "anything but one group of two axes without dilation"
     step = spec.strides[0]
-    if spec.strides != (step, step) or spec.kernel != (step * f.r,) * 2:
+    edge = spec.kernel[0]
+    if spec.strides != (step, step) or spec.kernel != (edge, edge) or -(-edge // step) != f.r:
         return f"a kernel {spec.kernel} with strides {spec.strides} that is not {f.r} taps a phase"
+    if edge % step and spec.weight is not None:
+        return "taps of zero, which are added to constants only"
     return f"dtype {spec.data.dtype}" if spec.data.dtype != "float32" else ""
 
 
@@ -179,8 +182,15 @@ def pack_winograd(shape: WinogradShape, target: CpuTarget, weights: Sequence[np.
     return Packing(packed_size(problem, target), weights[0].dtype, write)
 
 
+def whole_taps(weight: np.ndarray, taps: int) -> np.ndarray:
+    """Weights [OC, IC, *kernel] with so many taps along each axis; those that are added are zeros."""
+    rest = taps - weight.shape[-1]
+    return np.pad(weight, ((0, 0), (0, 0), (0, rest), (0, rest))) if rest else weight
+
+
 def _taps(weight: np.ndarray, step: int, r: int) -> np.ndarray:
     """Weights [OC, IC, *kernel] as [tap, phase x IC, OC]."""
+    weight = whole_taps(weight, r * step)
     phases = weight.reshape(*weight.shape[:2], r, step, r, step)  # OC, IC, row tap and phase, column tap and phase
     return phases.transpose(2, 4, 3, 5, 1, 0).reshape(r * r, -1, len(weight))
 
@@ -189,10 +199,9 @@ def phase_taps(spec: ConvSpec, shape: WinogradShape, phase: int) -> list[list[in
     """The taps of the kernel, along each axis, that a phase of the results of a transposed convolution meets: one for
     each pixel that it reads, from the first on.
     """
-    found = []
-    for size, padding, f in zip(spec.kernel, spec.padding, divmod(phase, shape.phases)):
-        found.append([*range((f + padding) % shape.phases, size, shape.phases)][::-1])
-    return found
+    size = shape.filter.r * shape.phases
+    firsts = ((f + padding) % shape.phases for f, padding in zip(divmod(phase, shape.phases), spec.padding))
+    return [[*range(first, size, shape.phases)][::-1] for first in firsts]
 
 
 TapRow = Callable[[ScalarExpr, int, int], ScalarExpr]
