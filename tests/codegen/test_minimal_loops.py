@@ -26,6 +26,9 @@ FILTERED = {  # batch, height, width, in channels, out channels, kernel, stride,
     "phases": (1, 8, 6, 5, 18, 4, 2, 1, 3, 0),
     "phases apart": (1, 8, 6, 5, 18, 4, 2, 1, 3, 16),
     "two taps": (1, 6, 7, 5, 18, 2, 1, 0, 2, 0),
+    "taps of zero": (1, 11, 14, 3, 18, 7, 2, 3, 3, 0),
+    "dilated": (2, 8, 7, 17, 18, 3, 2, 2, 2, 0),
+    "dilated, many weights": (1, 5, 6, 70, 66, 3, 3, 3, 4, 0),
     "transposed": (1, 5, 4, 5, 18, 4, 2, 1, 2, 0),
     "transposed, images apart": (2, 3, 4, 17, 3, 6, 3, 2, 2, 16),
     "transposed, stride 1": (1, 5, 6, 20, 9, 3, 1, 1, 2, 0),
@@ -35,10 +38,11 @@ TURNED = [case for case in FILTERED if case.startswith("transposed")]
 
 def filtered(case: str) -> tuple[T.ConvSpec, MinimalFiltering]:
     n, h, w, ic, oc, k, s, pad, m, gap = FILTERED[case]
-    family = (T.FLIPPED if case in TURNED else T.MINIMAL)[m, k // s]
-    edge = lambda n: (n - 1) * s - 2 * pad + k if case in TURNED else (n + 2 * pad - k) // s + 1
+    s, d = (1, s) if case.startswith("dilated") else (s, 1)
+    family = (T.FLIPPED if case in TURNED else T.MINIMAL)[m, -(-k // s)]
+    edge = lambda n: (n - 1) * s - 2 * pad + k if case in TURNED else (n + 2 * pad - d * (k - 1) - 1) // s + 1
     out = MemoryView.dense((n, edge(h), edge(w), oc))
-    rest = out, (k, k), (s, s), (1, 1), (pad, pad)
+    rest = out, (k, k), (s, s), (d, d), (pad, pad)
     halo = family.reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
     return T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest), family
 
@@ -68,15 +72,17 @@ def test_filtering_is_what_is_compiled(case: str) -> None:
     epilogue = index_scale(4) if case == "images" else bias_relu_residual(spec.out)
     programs = winograd_programs(spec, family.shape(spec), target, epilogue)
     kernels = family.build(spec, target, epilogue).kernels
-    assert len(programs) == (3 if case == "three kernels" or family.shape(spec).phases > 1 else 1)
+    assert len(programs) == (
+        3 if case in ("three kernels", "dilated, many weights") or family.shape(spec).parts > 1 else 1
+    )
     for program, kernel in zip(programs, kernels, strict=True):
         assert str(program).split("(", 1)[1] == str(kernel.program).split("(", 1)[1] and program.items == kernel.items
     operands = filled(programs)
     want = evaluated(programs, operands)
     for kernel in kernels:
         Runner(kernel, target).run(operands, splits=3)
-    # The points of F(4, 3) are fractions: sums of their products round, once where the machine fuses them.
-    near = 1e-6 * np.abs(want).max() if family.filter.m == 4 else 0
+    # Six points are fractions: sums of their products round, once where the machine fuses them.
+    near = 1e-6 * np.abs(want).max() if family.filter.edge == 6 else 0
     np.testing.assert_allclose(operands["out0"], want, rtol=0, atol=near)
     assert np.any(want)
 

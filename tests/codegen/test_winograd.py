@@ -157,21 +157,23 @@ TURNED = [  # of transposed ones, with output padding at the end
 ]
 
 
-def phased(case, target, gap=0, splits=1):
-    """(got, wanted) of a convolution, or a transposed one; `gap` elements lie between pixels of its input."""
-    n, h, w, ic, oc, k, s, pad, m, *turned = case
-    rng = np.random.default_rng(6)
-    edge = lambda n: (n - 1) * s - 2 * pad + k + turned[0] if turned else (n + 2 * pad - k) // s + 1
-    out, family = MemoryView.dense((n, edge(h), edge(w), oc)), (T.FLIPPED if turned else T.MINIMAL)[m, -(-k // s)]
-    rest = out, (k, k), (s, s), (1, 1), (pad, pad)
-    halo = family.reads(T.ConvSpec(MemoryView.dense((n, h, w, ic)), *rest))
-    spec = T.ConvSpec(framed((n, h, w, ic), (*halo[:3], (0, gap))), *rest)
-    x = rng.standard_normal((n, h, w, ic)).astype("f")
-    weight = rng.standard_normal((ic, oc, k, k) if turned else (oc, ic, k, k)).astype("f")
+DILATED = [  # the same with dilation
+    (1, 14, 13, 20, 33, 3, 2, 2, 4),
+    (2, 9, 20, 130, 96, 3, 4, 4, 2),
+    (1, 12, 12, 8, 16, 2, 3, 0, 3),
+    (1, 24, 17, 16, 20, 5, 2, 4, 2),
+    (1, 5, 3, 16, 20, 3, 6, 6, 4),
+]
+
+
+def computed(family, spec, gap, x, weight, target, splits=1):
+    """What the kernels of a family make of it; `gap` elements lie between pixels of the input."""
+    halo = family.reads(spec)
+    spec = replace(spec, data=framed(spec.data.shape, (*halo[:3], (0, gap))))
     made = family.build(spec, TARGETS[target])
     sizes = dict(made.workspaces)
     packed = family.pack(spec, TARGETS[target], weight).array()
-    result = place(out, None, fill=77)
+    result = place(spec.out, None, fill=77)
     buffers = {
         "in0": place(spec.data, x),
         "weight0": place(MemoryView.dense(packed.shape), packed),
@@ -181,10 +183,35 @@ def phased(case, target, gap=0, splits=1):
     }
     for kernel in made.kernels:
         Runner(kernel, TARGETS[target]).run(buffers, splits)
-    if turned:
-        want = reference.conv_transpose(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
-        return window(result, out).copy(), want
-    return window(result, out).copy(), reference.conv(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
+    return window(result, spec.out).copy()
+
+
+def phased(case, target, gap=0, splits=1):
+    """(got, wanted) of a convolution, or a transposed one."""
+    n, h, w, ic, oc, k, s, pad, m, *turned = case
+    rng = np.random.default_rng(6)
+    edge = lambda n: (n - 1) * s - 2 * pad + k + turned[0] if turned else (n + 2 * pad - k) // s + 1
+    out, family = MemoryView.dense((n, edge(h), edge(w), oc)), (T.FLIPPED if turned else T.MINIMAL)[m, -(-k // s)]
+    spec = T.ConvSpec(MemoryView.dense((n, h, w, ic)), out, (k, k), (s, s), (1, 1), (pad, pad))
+    x = rng.standard_normal((n, h, w, ic)).astype("f")
+    weight = rng.standard_normal((ic, oc, k, k) if turned else (oc, ic, k, k)).astype("f")
+    by = reference.conv_transpose if turned else reference.conv
+    want = by(x, weight, out.shape[1:3], (s, s), (1, 1), (pad, pad), 1)
+    return computed(family, spec, gap, x, weight, target, splits), want
+
+
+@pytest.mark.parametrize("target", runnable_targets())
+@pytest.mark.parametrize("case", DILATED, ids=str)
+def test_dilation_makes_phases_of_results_with_the_same_weights(case, target):
+    n, h, w, ic, oc, k, d, pad, m = case
+    rng = np.random.default_rng(7)
+    out = MemoryView.dense((n, h + 2 * pad - d * (k - 1), w + 2 * pad - d * (k - 1), oc))
+    spec = T.ConvSpec(MemoryView.dense((n, h, w, ic)), out, (k, k), (1, 1), (d, d), (pad, pad))
+    x, weight = rng.standard_normal((n, h, w, ic)).astype("f"), rng.standard_normal((oc, ic, k, k)).astype("f")
+    want = reference.conv(x, weight, out.shape[1:3], (1, 1), (d, d), (pad, pad), 1)
+    for gap in (0, 16):
+        got = computed(T.MINIMAL[m, k], spec, gap, x, weight, target)
+        np.testing.assert_allclose(got, want, rtol=0, atol=(1e-5 if m + k > 5 else 2e-6) * abs(want).max())
 
 
 @pytest.mark.parametrize("target", runnable_targets())

@@ -78,8 +78,13 @@ def conv_problem(spec: ConvSpec) -> Problem:
 def _border(spec: ConvSpec, k: int, rows: Sequence[OutputAxis], pixel: OutputAxis) -> Border | None:
     """The zeros around a spatial axis; None where there are none, or where its pixels are walked with others."""
     at = [r for r, row in enumerate(rows) if (row.extent, row.x) == (pixel.extent, pixel.x)]
-    border = Border(at[0], spec.strides[k], spec.dilation[k], spec.padding[k], spec.data.shape[k + 1]) if at else None
-    return border if border and len(at) == 1 and border.reads_zeros(pixel.extent, spec.kernel[k]) else None
+    border = _zeros_around(spec, k, at[0]) if len(at) == 1 else None
+    return border if border and border.reads_zeros(pixel.extent, spec.kernel[k]) else None
+
+
+def _zeros_around(spec: ConvSpec, k: int, row: int = 0) -> Border:
+    """Where a spatial axis, which is that row axis, reads zeros."""
+    return Border(row, spec.strides[k], spec.dilation[k], spec.padding[k], spec.data.shape[k + 1])
 
 
 class Direct(ConvolutionFamily):
@@ -96,7 +101,11 @@ class Direct(ConvolutionFamily):
         return self.unfit(spec) or uneven_words(conv_problem(spec))
 
     def cycles(self, spec: ConvSpec, target: CpuTarget) -> float:
-        return product_cycles(conv_problem(spec), target) + self.packing_cycles(spec, target)
+        inside = 1.0
+        for k, (pixels, taps) in enumerate(zip(spec.out.shape[1:-1], spec.kernel)):
+            if spec.dilation[k] > 1:  # taps that are far apart often read zeros only: those are left out
+                inside *= _zeros_around(spec, k).inside(pixels, taps)
+        return inside * product_cycles(conv_problem(spec), target) + self.packing_cycles(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         return product_reasons(conv_problem(spec), target)

@@ -202,6 +202,8 @@ class Flipped(MinimalFiltering):
     def declines(self, spec: ConvSpec, target: CpuTarget) -> str:
         if spec.by_pixels and spec.strides[0] > 1:
             return "pixels side by side, which phases are not"
+        if any(d > 1 for d in spec.dilation):
+            return "dilation"
         return super().declines(spec, target)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:

@@ -61,6 +61,14 @@ class Border:
         """Does any of so many pixels read zeros by any of so many taps?"""
         return self.before > 0 or (pixels - 1) * self.step + (taps - 1) * self.apart - self.before >= self.lines
 
+    def inside(self, pixels: int, taps: int) -> float:
+        """The share of the pairs of so many pixels and taps that read data."""
+        firsts = (tap * self.apart - self.before for tap in range(taps))
+        stops = (
+            (min(pixels, -(-(self.lines - first) // self.step)), -(-max(0, -first) // self.step)) for first in firsts
+        )
+        return sum(max(0, stop - start) for stop, start in stops) / (pixels * taps)
+
 
 @dataclass(frozen=True, slots=True)
 class Tap:

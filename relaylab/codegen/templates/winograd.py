@@ -4,7 +4,8 @@ F(2, 3) and F(4, 3) do 3x3 kernels of stride one. With stride s every s-th pixel
 of an image are channels of an image s times smaller, and a kernel of s r taps is one of r taps. So F(2, 2) and F(3, 2)
 do 4x4 kernels of stride two and 8x8 of stride four, and the other two 6x6 of stride two.
 Of a transposed convolution every s-th result meets every s-th tap: its results have s x s phases, each a convolution of
-stride one by r taps of its own, turned round, and the points of all of them are multiplied as one batch.
+stride one by r taps of its own, turned round, and the points of all of them are multiplied as one batch. The results
+of a convolution with dilation d have d x d phases too, with the same weights: their tiles follow each other.
 
 Two shapes of the same work. `blocked`: one kernel whose work item takes a block of tiles through all three steps in
 per-thread scratch; for weights that stay in cache. Otherwise three kernels, each parallel over the whole tensor,
@@ -51,8 +52,9 @@ class WinogradShape:
     """The numbers of one convolution by F(m, r). Pitches are elements between two points of a workspace.
 
     A tile reads its input every `step` pixels, from `before` pixels in front of it on (behind, if negative); the
-    phases of the pixels between are channels, which `in_channels` count. Along an axis the results have `phases`: phase
-    f reads `(f + lead) // phases` pixels later, and has weights of its own.
+    `folded` pixels from each of these on are channels, which `in_channels` count. Results may have `phases` along an
+    axis: phase f of a dilated convolution reads f pixels later, and its tiles follow those of the others (`shared`); of
+    a transposed one it reads `(f + lead) // phases` pixels later, and has weights of its own.
     """
 
     filter: Filtering
@@ -63,29 +65,31 @@ class WinogradShape:
     out_channels: int
     blocks: Split
     blocked: bool
+    folded: int
     step: int
     before: tuple[int, ...]
     phases: int = 1
+    shared: bool = False
     lead: tuple[int, ...] = (0, 0)
 
     @property
     def block(self) -> int:
-        """Tiles that the workspace holds, of each phase."""
+        """Tiles that the workspace holds, of each part."""
         return self.blocks.sizes[0]
 
     @property
     def tiles(self) -> int:
-        """Tiles of results of a phase."""
-        return self.batch * self.high * self.wide
+        """Tiles of results with the same weights."""
+        return self.batch * self.high * self.wide * (self.phases**2 if self.shared else 1)
 
     @property
     def parts(self) -> int:
-        """The phases of the results."""
-        return self.phases**2
+        """The phases of the results with weights of their own."""
+        return 1 if self.shared else self.phases**2
 
     @property
     def members(self) -> int:
-        """Products per tile and pair of channels, those of all phases."""
+        """Products per tile and pair of channels, those of all parts."""
         return self.parts * self.filter.points
 
     @property
@@ -108,8 +112,9 @@ class WinogradShape:
 @lru_cache(maxsize=1024)
 def winograd_shape(spec: ConvSpec, f: Filtering) -> WinogradShape:
     """The tiling of a convolution by F(m, r)."""
-    high, wide = (-(-n // f.m) for n in spec.out.shape[1:3])
-    tiles, step, size = spec.out.shape[0] * high * wide, spec.strides[0], spec.data.itemsize
+    apart, step, size = spec.dilation[0], spec.strides[0], spec.data.itemsize
+    high, wide = (-(-n // (f.m * apart)) for n in spec.out.shape[1:3])
+    tiles = spec.out.shape[0] * high * wide * apart**2
     ic, oc = spec.data.shape[-1] * step**2, spec.out.shape[-1]
     # Weights that stay in the second-level cache may be read once per block; larger ones are streamed once in all.
     blocked = f.points * ic * oc * size <= CACHED_POINTS
@@ -118,7 +123,8 @@ def winograd_shape(spec: ConvSpec, f: Filtering) -> WinogradShape:
     limit = max(14, BLOCK_BYTES // (f.points * (ic + oc) * size)) if blocked else tiles
     count = Split.at_most(tiles, limit).count
     blocks = Split(tiles, min(tiles, -(-count // 4) * 4 if tiles >= 32 else count) if blocked else 1)
-    return WinogradShape(f, spec.out.shape[0], high, wide, ic, oc, blocks, blocked, step, spec.padding)
+    tiling = WinogradShape(f, spec.out.shape[0], high, wide, ic, oc, blocks, blocked, step, step, spec.padding)
+    return replace(tiling, step=apart, phases=apart, shared=True) if apart > 1 else tiling
 
 
 @lru_cache(maxsize=1024)
@@ -139,7 +145,7 @@ def tiled_halo(spec: ConvSpec, shape: WinogradShape) -> Halo:
     found = [(0, 0)]
     tiles = zip(spec.data.shape[1:3], (shape.high, shape.wide), shape.before, shape.lead)
     for extent, count, before, lead in tiles:
-        first, last = lead // shape.phases, (shape.phases - 1 + lead) // shape.phases
+        first, last = (0, 0) if shape.shared else (lead // shape.phases, (shape.phases - 1 + lead) // shape.phases)
         end = (count * shape.filter.m + shape.filter.r - 1) * shape.step - before + last
         found.append((max(0, before - first), max(0, end - extent)))
     return (*found, (0, 0))
@@ -147,10 +153,11 @@ def tiled_halo(spec: ConvSpec, shape: WinogradShape) -> Halo:
 
 def ill_shaped(spec: ConvSpec, f: Filtering) -> str:
     """Why F(m, r) does not fit a convolution, or a transposed one; empty when it does."""
-    if len(spec.kernel) != 2 or spec.dilation != (1, 1) or spec.groups != 1:
-        return "anything but one group of two axes without dilation"
-    step = spec.strides[0]
-    edge = spec.kernel[0]
+    if len(spec.kernel) != 2 or spec.groups != 1:
+        return "anything but one group of two axes"
+    step, edge, apart = spec.strides[0], spec.kernel[0], spec.dilation[0]
+    if spec.dilation != (apart, apart) or apart > 1 and (step > 1 or spec.by_pixels):
+        return f"dilation {spec.dilation} with strides {spec.strides}, or with pixels side by side"
     if spec.strides != (step, step) or spec.kernel != (edge, edge) or -(-edge // step) != f.r:
         return f"a kernel {spec.kernel} with strides {spec.strides} that is not {f.r} taps a phase"
     if edge % step and spec.weight is not None:
@@ -175,7 +182,7 @@ def pack_winograd(shape: WinogradShape, target: CpuTarget, weights: Sequence[np.
     def write(out: np.ndarray) -> None:
         for weight, points in zip(weights, out.reshape(shape.parts, f.points, -1)):
             for first in range(0, shape.out_channels, step):
-                part = WeightMatrix.of(_taps(weight[first : first + step], shape.step, f.r))
+                part = WeightMatrix.of(_taps(weight[first : first + step], shape.folded, f.r))
                 packed = pack_panels(part, panel, width).array().reshape(taps, -1)
                 transform_weights(f, packed, points[:, first * depth : first * depth + packed.shape[1]])
 
@@ -237,7 +244,7 @@ def winograd_blocks(shape: WinogradShape, target: CpuTarget, taps: Sequence[TapR
 
 def plain_tap(spec: ConvSpec, shape: WinogradShape) -> TapRow:
     """The taps of a convolution, whose input channels are phases x channels."""
-    channels, step, wide = spec.data.shape[-1], shape.step, spec.kernel[1]
+    channels, step, wide = spec.data.shape[-1], shape.folded, spec.kernel[1]
 
     def tap(i: ScalarExpr, a: int, b: int) -> ScalarExpr:
         phase, channel = i // channels, i % channels

@@ -85,10 +85,15 @@ class WinogradLoops:
         schedule = schedule_contraction(problem, self.target)
         return TileLoops(problem, schedule, self.width, Epilogue(), self.parts).nest()
 
-    def _place(self, tile: Place, into: list[Statement]) -> list[Place]:
-        """(image, row of tiles, column of tiles) of a tile."""
-        spot = split_place(tile, (self.shape.batch, self.shape.high, self.shape.wide))
-        return [self.parts.named(name, at, into) for name, at in zip(("n", "y", "x"), spot)]
+    def _place(self, tile: Place, phase: Place, into: list[Statement]) -> list[Place]:
+        """(image, row of tiles, column of tiles, phases along both axes) of a tile."""
+        shape, phases = self.shape, (self.shape.phases,) * 2
+        extents = (shape.batch, shape.high, shape.wide)
+        if shape.shared:
+            *apart, n, y, x = split_place(tile, (*phases, *extents))
+        else:
+            (n, y, x), apart = split_place(tile, extents), split_place(phase, phases)
+        return [self.parts.named(name, at, into) for name, at in zip("nyxfg", (n, y, x, *apart))]
 
     def _over_channels(self, channels: int, body: Callable[[Place, int], Body]) -> Body:
         """body(first channel, so many) over all channels, a vector at a time."""
@@ -120,21 +125,20 @@ class WinogradLoops:
 
     def points(self, tile: Place, slot: Place, phase: Place) -> Body:
         """One tile's inputs to its points: channels of all phases of the input, row by row."""
-        parts, data, shape, step = self.parts, self.spec.data, self.shape, self.shape.step
+        parts, data, shape, folded = self.parts, self.spec.data, self.shape, self.shape.folded
         ic, body = data.shape[3], list[Statement]()
-        place = self._place(tile, body)
+        *place, f, g = self._place(tile, phase, body)
         shift = data.offset - sum(p * s for p, s in zip(shape.before, data.strides[1:]))
-        jump = self.m * step
+        jump = self.m * shape.step
         corner = [(at, by * s) for at, by, s in zip(place, (1, jump, jump), data.strides)]
-        if shape.phases > 1:
-            later = zip(split_place(phase, (shape.phases,) * 2), shape.lead, data.strides[1:])
-            corner += [(parts.named("later", (as_index(f) + lead) // shape.phases, body), s) for f, lead, s in later]
+        later = lambda at, lead: at if shape.shared else parts.simplify((as_index(at) + lead) // shape.phases)
+        corner += [(later(at, lead), s) for at, lead, s in zip((f, g), shape.lead, data.strides[1:])]
         # The phases of one row are then one run of channels: fewer, longer loops.
-        merged = step > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
-        across, channels = (1, step * ic) if merged else (step, ic)
-        p, q = parts.axis("p", step), parts.axis("q", across)
+        merged = folded > 1 and data.strides[2:] == (ic, 1)  # the phases of a row are neighbours
+        across, channels = (1, folded * ic) if merged else (folded, ic)
+        p, q = parts.axis("p", folded), parts.axis("q", across)
         source = [*corner, (p, data.strides[1]), (q, data.strides[2])]
-        target = [self._points_of(phase, shape.in_channels), (slot, shape.in_channels), (p, step * ic), (q, ic)]
+        target = [self._points_of(phase, shape.in_channels), (slot, shape.in_channels), (p, folded * ic), (q, ic)]
         inner = self._over_channels(channels, lambda c, lanes: self._points(source, shift, target, c, lanes))
         return (*body, *around(inner, (p, q), "serial"))
 
@@ -183,7 +187,7 @@ class WinogradLoops:
     def results(self, tile: Place, slot: Place, phase: Place) -> Body:
         """One tile's products to its outputs, through the epilogue."""
         body: list[Statement] = []
-        place = [*self._place(tile, body), *split_place(phase, (self.shape.phases,) * 2)]
+        place = self._place(tile, phase, body)
         begin = [self._points_of(phase, self.shape.out_channels), (slot, self.shape.out_channels)]
         buffer = self.parts.private("scratch", "outputs", self.m * self.m * self.width, "float32")
         inner = self._over_channels(
@@ -329,7 +333,7 @@ class MinimalFiltering(ConvolutionFamily):
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         shape = self.shape(spec)
-        why = "the transformed weights are large" if shape.phases == 1 else "each phase of the stride has its weights"
+        why = "the transformed weights are large" if shape.parts == 1 else "each phase of the stride has its weights"
         form = (
             "the points of a block fit the second-level cache: one kernel, "
             f"{shape.blocks.count} blocks of <= {shape.block} tiles"
