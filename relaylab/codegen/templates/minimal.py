@@ -1,9 +1,9 @@
-"""The minimal filtering algorithms F(2, 2), F(2, 3), F(3, 2) and F(4, 3): transforms of tiles, weights and outputs.
+"""The minimal filtering algorithms F(m, r): transforms of input tiles, weights and outputs.
 
 Winograd, Arithmetic Complexity of Computations (1980); Lavin and Gray, Fast Algorithms for Convolutional Neural
 Networks (2016). F(m, r) makes a tile of m x m outputs from (m + r - 1) x (m + r - 1) inputs with as many products,
-instead of r^2 m^2. Its points are 0, 1, -1 and infinity, of F(2, 2) all but -1; for m = 4 they are 0, 5/8, -5/8, 3/2,
--3/2 and infinity, which round half as much as 0, 1, -1, 2, -2 and infinity (Barabasz et al., Error analysis and
+instead of r^2 m^2. Three points are 0, 1 and infinity, four have -1 too; six are 0, 5/8, -5/8, 3/2, -3/2 and infinity,
+which round half as much as 0, 1, -1, 2, -2 and infinity (Barabasz et al., Error analysis and
 improving the accuracy of Winograd convolution, 2020). All their numbers but the weights' are exact.
 
 Choices: docs/choices.md, Kernels.
@@ -88,8 +88,9 @@ def outputs(f: Filtering, p: Sequence[ScalarExpr], keep: Keep) -> list[ScalarExp
     if f.edge == 4:
         return [p[0] + both, apart, both - p[3]] if f.m == 3 else [p[0] + both, apart - p[3]]
     far, split = keep("far", p[3] + p[4]), keep("split", p[3] - p[4])
-    inner = [apart * NEAR + split * FAR, both * NEAR**2 + far * FAR**2, apart * NEAR**3 + split * FAR**3]
-    return [p[0] + both + far, *inner[: f.m - 2], p[5] + inner[f.m - 2]]
+    powers = [(apart, NEAR, split, FAR), (both, NEAR**2, far, FAR**2), (apart, NEAR**3, split, FAR**3)]
+    *inner, (x, a, y, b) = powers[: f.m - 1]
+    return [p[0] + both + far, *(x * a + y * b for x, a, y, b in inner), p[5] + x * a + y * b]
 
 
 def transform_weights(f: Filtering, taps: np.ndarray, points: np.ndarray) -> None:

@@ -1,19 +1,23 @@
 """Convolution by minimal filtering: transform tiles, multiply point by point, transform back.
 
-F(2, 3) and F(4, 3) do 3x3 kernels of stride one. With stride s every s-th pixel meets every s-th tap: the s x s phases
-of an image are channels of an image s times smaller, and a kernel of s r taps is one of r taps. So F(2, 2) and F(3, 2)
-do 4x4 kernels of stride two and 8x8 of stride four, and the other two 6x6 of stride two.
-Of a transposed convolution every s-th result meets every s-th tap: its results have s x s phases, each a convolution of
-stride one by r taps of its own, turned round, and the points of all of them are multiplied as one batch. The results
-of a convolution with dilation d have d x d phases too, with the same weights: their tiles follow each other.
+F(m, r) does kernels of r x r taps and stride one. Other convolutions are made of such:
+
+- With stride s every s-th pixel meets every s-th tap: the s x s phases of an image are channels of an image s times
+  smaller, and a kernel of s r taps is one of r taps. One that s does not divide gets taps of zero: 7x7 of stride two
+  are four phases of 4x4.
+- The results of a convolution with dilation d have d x d phases with the same weights: their tiles follow each other.
+- Of a transposed convolution every s-th result meets every s-th tap: its results have s x s phases, each by weights of
+  its own, turned round, and the points of all of them are multiplied as one batch.
 
 Two shapes of the same work. `blocked`: one kernel whose work item takes a block of tiles through all three steps in
 per-thread scratch; for weights that stay in cache. Otherwise three kernels, each parallel over the whole tensor,
 with the points in two workspaces: for weights so large that they should be streamed only once, and phases of results.
 
 Error: transforms amplify rounding. On the weights of trained networks the largest error is below 8e-7 of the largest
-output for F(2, 2), F(2, 3) and F(3, 2), and below 1e-5 for F(4, 3); it grows with the square root of the
-depth. Infinities in the input become NaN, as sums of opposite signs are formed.
+output for F(2, 2), F(2, 3) and F(3, 2), and below 1e-5 for six points; it grows with the square root of the depth.
+Infinities in the input become NaN, as sums of opposite signs are formed.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
