@@ -341,6 +341,16 @@ def test_a_range_of_large_integers_is_exact(limits):
     every_executor(lambda: relay.arange(*given, dtype="int64"), [], np.arange(*limits, dtype="int64"))
 
 
+@pytest.mark.parametrize("last", [2**63 - 1, 2**62])
+def test_a_range_that_no_memory_holds(last):
+    stop = relay.var("stop", shape=(), dtype="int64")
+    main = relay.Function([stop], relay.arange(relay.const(57, "int64"), stop, dtype="int64"))
+    for kind in ("debug", "vm"):
+        held = relay.create_executor(kind, relay.IRModule.from_expr(main), target="llvm").evaluate()
+        with pytest.raises(RelayError, match="arange"):
+            held(np.array(last))
+
+
 def test_limits_of_a_range_are_numbers_or_vectors_of_one():
     given = [relay.const(np.array([v], "float32")) for v in (0, 2, 0.5)]
     every_executor(lambda: relay.arange(*given), [], np.arange(0, 2, 0.5, dtype="float32"))

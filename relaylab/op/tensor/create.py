@@ -179,6 +179,8 @@ class arange(Opaque):
 
     def reference(self, start: np.ndarray, stop: np.ndarray, step: np.ndarray) -> np.ndarray:
         count = _steps(*map(_number, (start, stop, step)))
+        if count >= 1 << 60:  # numpy makes none of as many as a size holds
+            raise ValueError(f"{count} numbers")
         wide = "int64" if "int" in start.dtype.name and "int" in step.dtype.name else "float64"
         low, by = (x.reshape(()).astype(wide) for x in (start, step))
         return as_dtype(low + by * np.arange(count), self.dtype or "float32")
