@@ -123,7 +123,8 @@ BAGS = {
 } | {
     f"bag {mode} padded": (lambda w, i, o, mode=mode: F.embedding_bag(i, w, o, mode=mode, padding_idx=2), r(6, 3), WORDS, OFFSETS) for mode in ("sum", "mean", "max")
 } | {
-    "bag rows": (lambda w, i: F.embedding_bag(i, w), r(6, 3), ints(4, 2, low=0, high=6)), "bag weighted": (lambda w, i, o, s: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=s), r(6, 3), WORDS, OFFSETS, r(9)),
+    "bag rows": (lambda w, i: F.embedding_bag(i, w), r(6, 3), ints(4, 2, low=0, high=6)), "bag rows weighted": (lambda w, i, s: F.embedding_bag(i, w, mode="sum", per_sample_weights=s, padding_idx=2), r(6, 3), ints(4, 2, low=0, high=6), r(4, 2)),
+    "bag even": (lambda w, i: F.embedding_bag(i, w, torch.arange(0, 9, 3), mode="max"), r(6, 3), WORDS), "bag uneven": (lambda w, i: F.embedding_bag(i, w, torch.arange(0, 9, 4)), r(6, 3), WORDS), "bag weighted": (lambda w, i, o, s: F.embedding_bag(i, w, o, mode="sum", per_sample_weights=s), r(6, 3), WORDS, OFFSETS, r(9)),
     "bag with end": (lambda w, i, o: F.embedding_bag(i, w, o, include_last_offset=True), r(6, 3), WORDS, torch.tensor([0, 2, 5, 9])), "bag double": (lambda w, i: F.embedding_bag(i, w, mode="max"), r(6, 3, dtype=torch.float64), ints(1, 3, low=0, high=6)),
     "cdist": (torch.cdist, X, r(2, 5, 4)), "cdist batches": (torch.cdist, r(3, 1, 3, 4), r(2, 5, 4)), "pdist": (F.pdist, r(5, 4)), "pdist 1": (lambda x: F.pdist(x, 1), D[0]),
     "dist": (torch.dist, X, Y), "dist 0": (lambda a, b: torch.dist(a, b, 0), X, X.relu()), "pairwise": (F.pairwise_distance, X, Y), "trilinear": (F.bilinear, r(2, 3), r(2, 4), r(5, 3, 4), r(5)),
@@ -327,6 +328,7 @@ PARTS_OF_OPEN_SIZES = {
     "rolled": lambda x, i: x.roll((1, -2), (0, 1)), "rolled flat": lambda x, i: x.roll(-5), "halves": lambda x, i: torch.cat(x.chunk(2, 1)[::-1], 1),
     "a product": lambda x, i: F.linear(x, x[0]), "layer_norm": lambda x, i: F.layer_norm(x.mT, x.shape[1:2]), "group_norm": lambda x, i: F.group_norm(x, 1), "a power": lambda x, i: x * x.shape[1] ** 2,
     **{f"bags {mode}": lambda x, i, mode=mode: F.embedding_bag(i.flatten(), torch.eye(3), torch.arange(x.shape[0]) * 3, mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")},
+    **{f"rows of bags {mode}": lambda x, i, mode=mode: F.embedding_bag(i[..., 0], torch.eye(3), mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")},
 }  # fmt: skip
 
 
@@ -413,3 +415,12 @@ def test_bfloat16_as_torch_rounds_it() -> None:
     for executor in ("debug", "graph"):
         found = relay.create_executor(executor, mod).evaluate()(tokens.numpy(), **params).numpy()
         assert found.dtype == "bfloat16" and abs(found.astype("float32") - want).max() <= abs(want).max() * 2**-7
+
+
+def test_rows_of_bags_scatter_nothing() -> None:
+    model = Wrapped(lambda w, i: F.embedding_bag(i, w))
+    free = torch.export.Dim.DYNAMIC
+    mod, _ = relay.frontend.from_pytorch(
+        program(model, r(6, 3), ints(4, 2, low=0, high=6), dynamic=(({}, {0: free, 1: free}),))
+    )
+    assert "scatter_nd" not in str(mod)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from relaylab import op
 from relaylab.frontend.pytorch.graph import TorchGraph, chosen
-from relaylab.frontend.pytorch.node import AtenNode
+from relaylab.frontend.pytorch.node import AtenNode, size_of
 from relaylab.frontend.pytorch.operators.pointwise import both
 from relaylab.frontend.pytorch.operators.reduction import vector_norm
 from relaylab.frontend.pytorch.operators.shapes import cut
-from relaylab.frontend.pytorch.table import converts
+from relaylab.frontend.pytorch.table import converts, name_of
 from relaylab.ir import Constant, Expr
 
 
@@ -55,24 +56,48 @@ def embedding_bag(
     chosen(node, mode, (0, 1, 2), "mode")
     offsets, indices = g.to(offsets, "int64"), g.to(indices, "int64")
     kind, empty = g.dtype(weight), -math.inf if mode == 2 else 0
+    even = _even_bags(g, node)
+    if even:
+        indices = op.reshape(indices, even)
     rows = g.to(op.take(weight, indices, axis=0), "float64" if kind == "float64" else "float32")
     if per_sample_weights is not None:
-        rows = op.multiply(rows, g.to(op.expand_dims(per_sample_weights, 1), g.dtype(rows)))
+        per_sample_weights = op.reshape(per_sample_weights, even) if even else per_sample_weights
+        rows = op.multiply(rows, g.to(op.expand_dims(per_sample_weights, -1), g.dtype(rows)))
     counts = op.not_equal(indices, g.const(padding_idx, "int64"))
     if padding_idx >= 0:
-        rows = op.where(op.expand_dims(counts, 1), rows, g.const(empty, rows))
+        rows = op.where(op.expand_dims(counts, -1), rows, g.const(empty, rows))
+    if even:
+        size = op.sum(g.to(counts, "int64"), axis=1, keepdims=True)
+        out = op.max(rows, axis=1) if mode == 2 else op.sum(rows, axis=1)
+        return [g.to(_of_full_bags(g, out, size, mode), kind), None, None, None]
     behind = op.searchsorted(offsets, g.counted(g.size(indices, 0)), right=True, dtype="int64")
     bag = op.expand_dims(op.subtract(behind, g.const(1, "int64")), 0)
     size = op.scatter_nd(op.zeros_like(offsets), bag, g.to(counts, "int64"), "add")
     size = op.expand_dims(size, 1)
     start = op.full(g.const(empty, rows), g.sizes([g.size(offsets, 0), g.size(weight, 1)]), g.dtype(rows))
     out = op.scatter_nd(start, bag, rows, "max" if mode == 2 else "add")
+    out = g.to(_of_full_bags(g, out, size, mode), kind)
+    return [cut(g, node, out, 0, 0, -1 if include_last_offset else None), None, None, None]
+
+
+def _of_full_bags(g: TorchGraph, out: Expr, size: Expr, mode: int) -> Expr:
+    """Sums as means of what a bag holds, maxima of nothing as 0."""
     if mode == 2:
-        out = op.where(op.greater(size, g.const(0, "int64")), out, g.const(0, out))
-    if mode == 1:
-        out = op.divide(out, g.to(op.maximum(size, g.const(1, "int64")), g.dtype(out)))
-    out = cut(g, node, g.to(out, kind), 0, 0, -1 if include_last_offset else None)
-    return [out, None, None, None]
+        return op.where(op.greater(size, g.const(0, "int64")), out, g.const(0, out))
+    return op.divide(out, g.to(op.maximum(size, g.const(1, "int64")), g.dtype(out))) if mode == 1 else out
+
+
+def _even_bags(g: TorchGraph, node: AtenNode) -> tuple[int, int] | None:
+    """How many bags there are and how much each holds, where offsets count in even steps: those of an index of rows."""
+    offsets: Any = node.node.args[2]
+    if name_of(getattr(offsets, "target", "")) != "arange.start_step" or offsets.args[0] != 0:
+        return None
+    stop, step = (size_of(v.meta["val"]) if hasattr(v, "meta") else v for v in offsets.args[1:3])
+    known = isinstance(stop, int) and isinstance(step, int)
+    if stop != node.sizes_of(1)[0] or 0 in (stop, step) or known and stop % step:
+        return None
+    found = g.dim(stop // step if known else stop / step), g.dim(step)
+    return None if None in found else cast("tuple[int, int]", found)
 
 
 @converts("_trilinear")
