@@ -6,7 +6,6 @@ import pytest
 from tests.frontend.pytorch_tools import Wrapped, compare, program, torch, wanted
 
 from relaylab import relay
-from relaylab.support.errors import RelayError
 
 ops = pytest.importorskip("torchvision").ops
 
@@ -56,11 +55,11 @@ def test_regions_of_open_images() -> None:
     every(pooled, given(2, 5), given(3, 9), dynamic=tuple(dims))
 
 
-def test_as_many_samples_as_a_region_has_pixels_are_refused_between_pixels() -> None:
-    regions = torch.cat([torch.zeros(3, 1), boxes(3)[0]], 1)
-    aligned = Wrapped(lambda x, r: ops.roi_align(x, r, 2, 1.0, 0, True))
-    with pytest.raises(RelayError, match="aligned=True"):
-        relay.frontend.from_pytorch(program(aligned, torch.rand(1, 2, 8, 8), regions))
+def test_aligned_regions_have_as_many_samples_as_pixels() -> None:
+    sides = torch.tensor([[1, 1, 7.5, 6], [2, 3, 2.5, 7], [4, 1, 4.3, 1.2], [3, 2, 3, 5], [5, 5, 2, 2], [-9, 0, 30, 2]])
+    regions = torch.cat([torch.arange(6.0).remainder(2)[:, None], sides], 1)
+    x = torch.linspace(-1, 1, 2 * 3 * 64).sin().reshape(2, 3, 8, 8)
+    every(lambda x, r: tuple(ops.roi_align(x, r, (2, 3), s, 0, True) for s in (1.0, 0.5)), (x, regions))
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -347,7 +347,8 @@ def roi_align(a: Any, x: np.ndarray, rois: np.ndarray) -> Any:
         return NotImplemented
     height, width = a.pooled_size
     how = {"sampling_ratio": max(a.sample_ratio, 0), "spatial_scale": a.spatial_scale}
-    how |= {"output_height": height, "output_width": width, "coordinate_transformation_mode": "output_half_pixel"}
+    how |= {"output_height": height, "output_width": width, "mode": "avg"}
+    how |= {"coordinate_transformation_mode": "half_pixel" if a.aligned else "output_half_pixel"}
     return onnx("RoiAlign", x, rois[:, 1:], rois[:, 0].astype("int64"), **how)
 
 

@@ -51,14 +51,14 @@ def held(body, same, data: np.ndarray) -> None:
     assert regions.shape == ROIS.shape and not regions.any()
 
 
-def aligned(x, ratio: int, mode: str):
+def aligned(x, ratio: int, mode: str, half: bool):
     """He et al. 2017, sampled by torch's grid_sample, whose border is the nearest pixel."""
     cells = []
     for image, *box in ROIS:
         (x1, y1, x2, y2), n = np.array(box) * SCALE, min(int(image), len(x) - 1)
         lines = []
         for first, last, count in ((y1, y2, POOLED[0]), (x1, x2, POOLED[1])):
-            cell = max(last - first, 1.0) / count
+            first, cell = (first - 0.5, (last - first) / count) if half else (first, max(last - first, 1.0) / count)
             samples = ratio if ratio > 0 else math.ceil(cell)
             lines.append(first + (np.arange(count * samples) + 0.5).reshape(count, -1) * (cell / samples))
         for row in lines[0]:
@@ -76,14 +76,15 @@ def aligned(x, ratio: int, mode: str):
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize("ratio", [-1, 1, 3])
-def test_roi_align(ratio: int, mode: str, layout: str) -> None:
+@pytest.mark.parametrize("half", [False, True])
+def test_roi_align(half: bool, ratio: int, mode: str, layout: str) -> None:
     data = RNG.normal(size=(2, 3, *IMAGE))
     last = layout == "NHWC"
     data = data.transpose(0, 2, 3, 1).copy() if last else data
     x, rois = (relay.var(f"x{k}", shape=a.shape, dtype="float64") for k, a in enumerate((data, ROIS)))
-    body = relay.vision.roi_align(x, rois, POOLED, SCALE, ratio, layout, mode)
-    turned = lambda v: aligned(v.permute(0, 3, 1, 2), ratio, mode).permute(0, 2, 3, 1)
-    held(body, turned if last else lambda v: aligned(v, ratio, mode), data)
+    body = relay.vision.roi_align(x, rois, POOLED, SCALE, ratio, layout, mode, half)
+    turned = lambda v: aligned(v.permute(0, 3, 1, 2), ratio, mode, half).permute(0, 2, 3, 1)
+    held(body, turned if last else lambda v: aligned(v, ratio, mode, half), data)
 
 
 def pooled(x):

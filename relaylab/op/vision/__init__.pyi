@@ -87,7 +87,7 @@ def proposal(cls_prob: Arg, bbox_pred: Arg, im_info: Arg, scales: Floats, ratios
     iou_loss: whether `bbox_pred` moves the corners of anchors, unscaled
     Result: (B * rpn_post_nms_top_n, 5), of the dtype of cls_prob: batch, x1, y1, x2, y2
     """
-def roi_align(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1, layout: str = 'NCHW', mode: str = 'avg') -> Call:
+def roi_align(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1, layout: str = 'NCHW', mode: str = 'avg', aligned: bool = False) -> Call:
     """The mean (or maximum) of bilinear samples in each cell of a grid over each region.
 
     data: the feature maps, laid out as `layout`; shape (N, C, H, W); dtype any
@@ -97,6 +97,7 @@ def roi_align(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, sam
     sample_ratio: samples per cell along each axis; below 1: as many as the cell has pixels, rounded up (4096 at most)
     layout: the axes of data and result
     mode: avg or max
+    aligned: pixels have their centres at halves, and regions may be smaller than a pixel (ONNX: half_pixel)
     Result: (R, C, *pooled_size) laid out as `layout`, of the dtype of data
     """
 def roi_pool(data: Arg, rois: Arg, pooled_size: Ints, spatial_scale: float, layout: str = 'NCHW') -> Call:

@@ -147,6 +147,9 @@ class roi_align(Roi):
     )
     layout: str = "NCHW"
     mode: str = attr("avg", "avg or max")
+    aligned: bool = attr(
+        False, "pixels have their centres at halves, and regions may be smaller than a pixel (ONNX: half_pixel)"
+    )
     source = "He et al., Mask R-CNN, 2017; ONNX RoiAlign"
 
     def reference(self, data: np.ndarray, rois: np.ndarray) -> np.ndarray:
@@ -158,15 +161,17 @@ class roi_align(Roi):
             xs = self._samples(float(rois[n, 1]), float(rois[n, 3]), column, 1)
             image = x[self._image(rois[n, 0], len(x))]
             seen = np.array([_bilinear(image, y, z) for y in ys for z in xs])
-            out[n, :, row, column] = seen.mean(axis=0) if self.mode == "avg" else seen.max(axis=0)
+            if len(seen):  # an aligned region of no extent has no samples of its own
+                out[n, :, row, column] = seen.mean(axis=0) if self.mode == "avg" else seen.max(axis=0)
         dtype = data.dtype.name
         return as_dtype(settled(ResamplingArrays(), transform(out, plain, layout), dtype), dtype)
 
     def _samples(self, first: float, last: float, k: int, axis: int) -> list[float]:
         """The sample positions of cell `k` along an axis."""
-        begin, size = first * self.spatial_scale, max((last - first) * self.spatial_scale, 1.0)
-        cell = size / self.pooled_size[axis]
-        count = self.sample_ratio if self.sample_ratio > 0 else math.ceil(min(cell, MOST_SAMPLES)) if cell > 0 else 1
+        begin, size = first * self.spatial_scale, (last - first) * self.spatial_scale
+        begin, size = (begin - 0.5, size) if self.aligned else (begin, max(size, 1.0))
+        cell, none = size / self.pooled_size[axis], 0 if self.aligned else 1
+        count = self.sample_ratio if self.sample_ratio > 0 else math.ceil(min(cell, MOST_SAMPLES)) if cell > 0 else none
         return [begin + k * cell + (j + 0.5) * cell / count for j in range(count)]
 
     def procedure(self, p: Procedure, out: Tensor, data: Tensor, rois: Tensor) -> None:
@@ -179,6 +184,7 @@ class roi_align(Roi):
                 with p.loop(channels, kind="vectorized") as c:
                     p.store(totals, c, 0.0 if self.mode == "avg" else b.lowest("float64"))
                 down, right = (self._positions(p, rois, n, k, axis) for axis, k in enumerate((row, column)))
+                many = p.let(down[0] * right[0])
                 with p.loop(MOST_SAMPLES, stop=down[0]) as i, p.loop(MOST_SAMPLES, stop=right[0]) as j:
                     corners = self._bilinear(p, down[1](i), right[1](j), whole["H"], whole["W"])
                     with p.loop(channels, kind="vectorized") as c:
@@ -188,8 +194,8 @@ class roi_align(Roi):
                         x = corners(read)
                         p.store(totals, c, totals(c) + x if self.mode == "avg" else b.max(totals(c), x))
                 with p.loop(channels, kind="vectorized") as c:
-                    count = b.cast(down[0] * right[0], "float64")
-                    mean = totals(c) / count if self.mode == "avg" else totals(c)
+                    mean = totals(c) / b.cast(b.max(many, 1), "float64") if self.mode == "avg" else totals(c)
+                    mean = b.select(many > 0, mean, 0.0) if self.aligned else mean
                     at = layout.index({"N": n, "C": c, "H": row, "W": column})
                     p.store(out, at, b.cast(settled(Expressions(b), mean, out.dtype), out.dtype))
 
@@ -199,13 +205,15 @@ class roi_align(Roi):
         """How many samples cell `k` has along an axis, and the position of each."""
         b = p.b
         first, last = (b.cast(rois(n, c), "float64") for c in (2 - axis, 4 - axis))
-        size = b.max((last - first) * self.spatial_scale, 1.0)
-        cell = p.let(size / float(self.pooled_size[axis]))
-        begin = p.let(first * self.spatial_scale + b.cast(k, "float64") * cell)
+        size = (last - first) * self.spatial_scale
+        cell = p.let((size if self.aligned else b.max(size, 1.0)) / float(self.pooled_size[axis]))
+        begin = first * self.spatial_scale + b.cast(k, "float64") * cell
+        begin = p.let(begin - 0.5 if self.aligned else begin)
         if self.sample_ratio > 0:
             count: Element = b.index(self.sample_ratio)
         else:
-            count = p.let(b.max(b.min(b.cast(b.ceil(cell), "int64"), MOST_SAMPLES), 1))
+            whole = b.select(cell > 0.0, b.ceil(b.min(cell, float(MOST_SAMPLES))), 0.0 if self.aligned else 1.0)
+            count = p.let(b.cast(whole, "int64"))
         return count, lambda j: p.let(begin + (b.cast(j, "float64") + 0.5) * cell / b.cast(count, "float64"))
 
     @staticmethod
@@ -235,6 +243,13 @@ class roi_align(Roi):
             sample(
                 (2, 4, 5, 2), rois, pooled_size=(2, 2), spatial_scale=0.5, sample_ratio=2, layout="NHWC", mode="max"
             ),
+            sample(
+                (2, 3, 8, 9),
+                np.concatenate([rois, [[1, 3.5, 2, 3.5, 7], [0, 4, 4.25, 4.5, 4.5]]]).astype("float32"),
+                pooled_size=(2, 3),
+                spatial_scale=1.0,
+                aligned=True,
+            ),  # fmt: skip
         ]
 
 

@@ -63,10 +63,11 @@ def _weights(c: Call, rois: Expr, axis: int, size: int) -> Expr:
     pixel = const(np.arange(size).reshape(line if mean else [1, 1, 1, size]), "float64")
     j = const(np.arange(count).reshape(taps), "float64")
     first, last = (_column(rois, k, "float64", 4) for k in (2 - axis, 4 - axis))
-    long = call("maximum", mul(sub(last, first), number(a.spatial_scale)), number(1))
-    cell = div(long, number(cells))
+    long = mul(sub(last, first), number(a.spatial_scale))
+    cell = div(long if a.aligned else call("maximum", long, number(1)), number(cells))
     start = mul(const(np.arange(cells).reshape(1, cells, 1, 1), "float64"), cell)
     start = add(mul(first, number(a.spatial_scale)), start)
+    start = sub(start, number(0.5)) if a.aligned else start
     there = number(a.sample_ratio) if a.sample_ratio > 0 else call("ceil", cell)
     if a.sample_ratio <= 0:  # those before the first that a pixel (or the image) sees are passed over
         low = sub(pixel, number(1)) if mean else number(-1)
@@ -75,6 +76,8 @@ def _weights(c: Call, rois: Expr, axis: int, size: int) -> Expr:
     j = j if mean else call("minimum", j, sub(there, number(1)))
     place = add(start, div(mul(add(j, number(0.5)), cell), there))
     seen = _between(number(-1), place, number(size), "less_equal")
+    if a.aligned and a.sample_ratio <= 0:  # a region of no extent has no samples
+        seen, there = call("logical_and", seen, call("less", number(0), there)), call("maximum", there, number(1))
     near = call("abs", sub(call("clip", place, a_min=0.0, a_max=float(size - 1)), pixel))
     weight = call("where", seen, call("nn.relu", sub(number(1), near)), number(0))
     if mean:

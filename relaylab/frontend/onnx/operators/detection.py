@@ -71,22 +71,22 @@ def max_roi_pool(g: Graph, node: OnnxNode, x: Expr, rois: Expr) -> Expr:
 
 @converts("RoiAlign", since=10)
 def roi_align(g: Graph, node: OnnxNode, x: Expr, rois: Expr, batch: Expr) -> Expr:
-    """Relay's operator makes regions at least one pixel large, as ONNX does without half pixels, and takes means."""
+    """Relay's operator takes the largest of samples, ONNX of weighted pixels."""
     usual, modes = "half_pixel" if node.version >= 16 else "output_half_pixel", ("half_pixel", "output_half_pixel")
     half = node.choice("coordinate_transformation_mode", usual, modes) == "half_pixel"
     largest = node.choice("mode", "avg", ("avg", "max")) == "max"
     size = node.get("output_height", 1), node.get("output_width", 1)
     count, scale = node.get("sampling_ratio", 0), node.get("spatial_scale", 1.0)
-    if half or largest:
+    if largest:
         if count < 1:
             raise node.error(
                 "how many samples a cell has depends on data",
                 code="import.attribute",
-                help='sampling_ratio above 0 is imported, and any with "output_half_pixel" and "avg"',
+                help='sampling_ratio above 0 is imported, and any with "avg"',
             )
         return sampled_regions(g, x, rois, batch, size, count, scale, half, largest)
     regions = op.concatenate([op.expand_dims(same(g, batch, g.dtype(rois)), 1), rois], 1)
-    return vision.roi_align(x, regions, size, scale, count or -1)
+    return vision.roi_align(x, regions, size, scale, count or -1, aligned=half)
 
 
 @converts("DeformConv", since=19)

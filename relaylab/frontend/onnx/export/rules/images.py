@@ -39,6 +39,6 @@ def _roi_align(w: Writer, call: Call, ins: list[str]) -> Value:
     found = w.emit(
         "RoiAlign", [w.transposed(ins[0], order), part(1, 5), batch], output_height=height, output_width=width,
         spatial_scale=float(a["spatial_scale"]), sampling_ratio=max(int(a["sample_ratio"]), 0), mode=str(a["mode"]),
-        coordinate_transformation_mode="output_half_pixel",
+        coordinate_transformation_mode="half_pixel" if a["aligned"] else "output_half_pixel",
     )  # fmt: skip
     return w.transposed(found, [order.index(k) for k in range(4)])

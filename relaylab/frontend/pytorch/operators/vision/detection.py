@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.detection import deformed, sampled_regions
+from relaylab.frontend.detection import deformed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
@@ -32,17 +32,7 @@ def roi_align(
     sampling_ratio: int, aligned: bool,
 ) -> Expr:  # fmt: skip
     size = pooled_height, pooled_width
-    if not aligned:
-        return vision.roi_align(x, rois, size, spatial_scale, sampling_ratio if sampling_ratio > 0 else -1)
-    if sampling_ratio < 1:
-        raise node.error(
-            "with aligned=True, how many samples a cell has depends on data",
-            "import.option",
-            "sampling_ratio above 0 is imported, and any with aligned=False",
-        )
-    image = op.take(rois, const(0, "int64"), axis=1)
-    corners = op.strided_slice(rois, [1], [5], [1], axes=[1])
-    return sampled_regions(g, x, corners, image, size, sampling_ratio, spatial_scale, True, False)
+    return vision.roi_align(x, rois, size, spatial_scale, max(sampling_ratio, 0) or -1, aligned=aligned)
 
 
 @converts("torchvision.roi_pool.default")
