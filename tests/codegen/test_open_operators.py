@@ -255,3 +255,12 @@ def test_a_slice_that_open_values_do_not_fill():
     assert one_form(vm)
     with pytest.raises(RelayError, match="shape"):
         vm.invoke("main", floats(3), floats(3))
+
+
+def test_common_divisors_of_open_tensors() -> None:
+    n = SizeVar("n")
+    vm = machine(opened("gcd", {"a": (n, 5), "b": (n, 5)}, {"a": "int64", "b": "int64"}), open=True)
+    for rows in (3, 40):
+        arrays = [RNG.integers(-90, 90, (rows, 5)) for _ in range(2)]
+        compare(vm, arrays, [np.gcd(*arrays)])
+    assert one_form(vm)

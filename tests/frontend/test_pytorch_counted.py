@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pytorch_tools import Wrapped, agree, torch
+from pytorch_tools import Wrapped, agree, compare, program, run, torch, wanted
 
 from relaylab import relay
 
@@ -28,6 +28,14 @@ def test_numbers_are_counted(executor: str, least: int) -> None:
     agree(counts, torch.tensor([4], **SHORT), executor=executor)
     for weights in (torch.randn(50), torch.randint(0, 5, (50,)), torch.randn(50, dtype=torch.float64)):
         agree(Wrapped(lambda a, w: torch.bincount(a, w, least)), NUMBERS, weights, executor=executor)
+
+
+def test_at_least_as_many_counts_as_an_input_has_rows() -> None:
+    model, rows = Wrapped(lambda x, a: torch.bincount(a, minlength=x.shape[0])), {0: torch.export.Dim.DYNAMIC}
+    mod, params = relay.frontend.from_pytorch(program(model, torch.randn(9, 2), NUMBERS[:6], dynamic=((rows, rows),)))
+    for many in (3, 12):
+        inputs = [torch.randn(many, 2), NUMBERS[:20]]
+        compare(run(mod, params, inputs, "vm"), wanted(model, inputs), 0)
 
 
 @pytest.mark.parametrize("function", [torch.cummax, torch.cummin, torch.logcumsumexp])

@@ -260,7 +260,7 @@ class gcd(Opaque):
 
     def procedure(self, p: Procedure, out: Tensor, lhs: Tensor, rhs: Tensor) -> None:
         b, count = p.b, math.prod(lhs.shape)
-        with p.parallel(-(-count // BLOCK)) as block, p.loop(BLOCK, stop=count - block * BLOCK) as k:
+        with p.parallel((count + BLOCK - 1) // BLOCK) as block, p.loop(BLOCK, stop=count - block * BLOCK) as k:
             at = unravel(b, block * BLOCK + k, lhs.shape)
             x, y = p.let(lhs(*at), "x"), p.let(rhs(*at), "y")
             with p.loop(STEPS[np.dtype(lhs.dtype).itemsize]), p.when(b.ne(y, b.const(0, lhs.dtype))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.operators.create import filled
 from relaylab.frontend.pytorch.table import converts
@@ -116,14 +116,14 @@ def unique_consecutive(
 
 
 @converts("bincount")
-def bincount(g: TorchGraph, node: AtenNode, x: Expr, weights: Expr | None = None, minlength: int = 0) -> Expr:
+def bincount(g: TorchGraph, node: AtenNode, x: Expr, weights: Expr | None = None, minlength: Operand = 0) -> Expr:
     """How often each number is there, or the sum of its weights; up to the largest, which is known at run time."""
     places = op.cast(x, "int64")
     if weights is None:
         what = op.ones_like(places)
     else:
         what = weights if g.dtype(weights) in ("float32", "float64") else op.cast(weights, "float64")
-    least = g.const(minlength, "int64")
+    least = g.to(minlength, "int64")
     # the number before all others stands for an empty tensor
     known = op.concatenate([op.reshape(places, (-1,)), op.reshape(g.const(-1, "int64"), (1,))], axis=0)
     size = op.maximum(op.add(op.max(known), g.const(1, "int64")), least)
