@@ -93,20 +93,20 @@ def test_a_spectrum_becomes_a_signal_again() -> None:
 
 
 F = torch.nn.functional
-AS_ONE = lambda x: x.flatten(0, 1)[None]
+one = lambda x: x.flatten(0, 1)[None]
 GROUPS = {
-    "modulated": (lambda x, w: F.conv2d(AS_ONE(x), w.flatten(0, 1), None, (2, 1), (1, 0), groups=x.shape[0]), (4, 3, 3, 3)),
-    "rows": (lambda x, w: F.conv1d(AS_ONE(x[..., 0]), w.flatten(0, 1), w[..., 0, 0].flatten(), groups=x.shape[0]), (2, 3, 5)),
-    "images": (lambda x, w: F.conv2d(x.transpose(0, 1), w.flatten(0, 1), dilation=2, groups=x.shape[0]), (4, 1, 2, 3)),
-    "turned": (lambda x, w: F.conv_transpose2d(AS_ONE(x), w.flatten(0, 1), None, 2, 1, (1, 0), x.shape[0]), (3, 4, 3, 2)),
-    "each channel": (lambda x, w: F.conv2d(AS_ONE(x), w.flatten(0, 1), groups=x.shape[0] * 3), (3, 1, 2, 4)),
+    "modulated": (lambda x, w: F.conv2d(one(x), w, None, (2, 1), (1, 0), groups=x.shape[0]), (4, 3, 3, 3)),
+    "rows": (lambda x, w: F.conv1d(one(x[..., 0]), w, w[:, 0, 0], groups=x.shape[0]), (2, 3, 5)),
+    "images": (lambda x, w: F.conv2d(x.transpose(0, 1), w, dilation=2, groups=x.shape[0]), (4, 1, 2, 3)),
+    "turned": (lambda x, w: F.conv_transpose2d(one(x), w, None, 2, 1, (1, 0), x.shape[0]), (3, 4, 3, 2)),
+    "each channel": (lambda x, w: F.conv2d(one(x), w, groups=x.shape[0] * 3), (3, 1, 2, 4)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_as_many_groups_as_an_input_says(name: str) -> None:
-    function, weight = GROUPS[name]
-    model, rows = Wrapped(function), {0: torch.export.Dim("n", min=2, max=64)}
+    grouped, weight = GROUPS[name]
+    model, rows = Wrapped(lambda x, w: grouped(x, w.flatten(0, 1))), {0: torch.export.Dim("n", min=2, max=64)}
     waves = lambda n, *shape: torch.linspace(0, n * 31.0, n * int(np.prod(shape))).sin().reshape(n, *shape)
     cases = [(waves(n, 3, 7, 6), waves(n, *weight)) for n in (3, 2, 5)]
     mod, params = relay.frontend.from_pytorch(program(model, *cases[0], dynamic=((rows, rows),)))

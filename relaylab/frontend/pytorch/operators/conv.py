@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import reduce
+from typing import Any, cast
 
 import numpy as np
 
@@ -63,11 +64,10 @@ def _open_groups(
     """As many groups as an input says: what each tap of the kernel reads, times its weights, a product for each group.
     `more` is added after transposed convolutions, which are those of data with zeros between, the kernel turned."""
     n, groups, (rows, columns, *kernel) = g.rank(x) - 2, size_of(node.meta(8)), node.sizes_of(1)
-    images, many, each, other, *size = (
-        g.dim(v) for v in (node.sizes[0], groups, rows / groups, columns, *node.sizes[2:])
-    )
+    told = [g.dim(v) for v in (node.sizes[0], groups, rows / groups, columns, *node.sizes[1:])]
+    images, many, each, other, channels, *size = cast("list[Any]", told)
     each = -1 if each is None else each  # the weights come from another input
-    if None in (images, many, other, *size) or not all(isinstance(k, int) for k in kernel):
+    if None in (images, many, other, channels, *size) or not all(isinstance(k, int) for k in kernel):
         raise node.error("the kernel must be known", "import.dynamic", g.remedy)
     stride, pads, dilation, taps = pair(stride, n), pair(padding, n), pair(dilation, n), math.prod(kernel)
     weight, after = op.reshape(weight, (many, each, other, taps)), pads
@@ -93,7 +93,7 @@ def _open_groups(
     read = op.reshape(op.transpose(read, [1, 2, 3, 0, 4]), (many, other * taps, -1))
     out = nn.batch_matmul(op.reshape(weight, (many, each, other * taps)), read, transpose_b=False)
     out = op.transpose(op.reshape(out, (many, each, images, *size)), [2, 0, 1, *range(3, n + 3)])
-    return op.reshape(out, (images, g.dim(node.sizes[1]), *size))
+    return op.reshape(out, (images, channels, *size))
 
 
 @converts("pixel_shuffle")
