@@ -9,6 +9,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, larger, smaller
+from relaylab.ir.multiples import times_in
 from relaylab.ir.free import with_sizes
 from relaylab.support.errors import RelayError
 from relaylab.text.node_json import load_json, save_json
@@ -195,3 +196,19 @@ def test_an_entry_that_is_made_of_itself_is_refused():
         relay.parse(text + '{"version": 1, "tir.Add": [{"a": "meta[tir.Add][0]", "b": 1}]}')
     with pytest.raises(RelayError, match="damaged"):
         relay.parse(text + '{"version": 1, "tir.Add": [{"a": "meta[tir.Mul][7]", "b": 1}]}')
+
+
+def test_how_many_times_a_size_is_in_another() -> None:
+    n, m = SizeVar("n"), SizeVar("m")
+    half = (m + 1) // 2
+    for a, b, found in (
+        (6 * n * m, 2 * n, 3 * m),
+        (n * half * 4, 4 * half, n),
+        (n * n + 5 * n, n, n + 5),
+        (2 * n, n, 2),
+    ):
+        assert times_in(a, b) == found
+    assert times_in(3 * (n + 1), n + 1) == 3
+    for a, b in ((n, m), (n + 1, n), (n * m, n + m), (4, n), (n, -n)):
+        with pytest.raises(UndecidedSize):
+            times_in(a, b)

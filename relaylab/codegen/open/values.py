@@ -17,6 +17,7 @@ import numpy as np
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, UndecidedSize, differ, dim, larger, smaller
 from relaylab.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
+from relaylab.ir.multiples import times_in
 from relaylab.ir.op import facets, op_name
 from relaylab.ir.types import TensorType
 from relaylab.op.base import Operator
@@ -234,23 +235,16 @@ def _divided(*pair: object) -> object:
     if isinstance(a, Share):
         return a / b
     if isinstance(b, SymbolicDim):
-        return _times(a, b)
+        return times_in(a, b)
     if not (a >= 0 and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
 
 
-def _times(a: object, b: SymbolicDim) -> object:
-    """How many times a size is in one that is a multiple of it."""
-    monomial, factor = next(iter(b.terms.items()))
-    many = a.terms.get(monomial, 0) // factor if isinstance(a, SymbolicDim) else 0
-    return many if many and a == b * many else UNKNOWN
-
-
 def _down(*pair: object) -> object:
     a, b = _known(pair)
     if isinstance(b, SymbolicDim):
-        return _times(a, b)
+        return times_in(a, b)
     if isinstance(a, Share):
         return Share(cast(SymbolicDim, (a / b).down()))
     return a // b

@@ -15,6 +15,7 @@ import numpy as np
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.ratios import Number, SizeRatio, fraction, is_float, made
 from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ, larger, smaller
+from relaylab.ir.multiples import times_in
 
 if TYPE_CHECKING:
     from relaylab.frontend.graph import Graph
@@ -150,6 +151,8 @@ def _divided(a: Number, b: Number) -> Number:
     """
     if is_float(a) or is_float(b):
         return _ratio(a, b)
+    if isinstance(b, SymbolicDim):
+        return times_in(a, b)
     if not (grows(a) and b > 0):
         raise UndecidedSize("a quotient of negative sizes", code="type.symbolic")
     return a // b
@@ -157,6 +160,8 @@ def _divided(a: Number, b: Number) -> Number:
 
 def _modulo(a: Size, b: Size) -> object:
     """Of the divisor's sign, so the quotient is rounded down."""
+    if isinstance(b, SymbolicDim):
+        return a - times_in(a, b) * b
     if not b > 0:
         raise UndecidedSize("a remainder of no positive size", code="type.symbolic")
     whole: Any = a // b

@@ -10,6 +10,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.graph import Graph
+from relaylab.frontend.matrices import sign_and_pivots
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.shapes import larger
 from relaylab.frontend.onnx.table import converts
@@ -158,12 +159,13 @@ def einsum(g: Graph, node: OnnxNode, *ins: Expr) -> Expr:
 
 @converts("Det", since=11)
 def det(g: Graph, node: OnnxNode, x: Expr) -> Expr:
-    """Determinants by the rule of Laplace, for matrices up to 3 x 3."""
-    n = g.shape(x)[-1]
-    if n > 3 or g.shape(x)[-2] != n:
-        raise node.error(
-            f"determinants of {g.shape(x)[-2]} x {n} matrices; up to 3 x 3 are imported", code="import.shape"
-        )
+    """Determinants by the rule of Laplace for matrices up to 3 x 3, of larger ones by their triangles."""
+    rows, n = g.extents(x, g.rank(x) - 2)
+    if rows != n:
+        raise node.error(f"determinants of {rows} x {n} matrices", code="import.shape")
+    if n > 3:
+        sign, pivots = sign_and_pivots(g, x, n)
+        return op.multiply(op.prod(pivots, axis=[-1]), sign)
     return _minor(x, tuple(range(n)), tuple(range(n)))
 
 

@@ -49,7 +49,9 @@ def reshape(g: Graph, node: OnnxNode, x: Expr, target: Expr) -> Expr:
         return op.reshape(x, target, allowzero=zeros)
     dims = g.dims(x)
     kept = [dims[k] if not zeros and isinstance(d, int) and d == 0 else d for k, d in enumerate(sizes)]
-    return op.reshape(x, kept, allowzero=True)  # a size that is 0 when the program runs is one
+    out = op.reshape(x, kept, allowzero=True)  # a size that is 0 when the program runs is one
+    unknown = any(type(d) is AnyDim for d in g.dims(out)) and not any(type(d) is AnyDim for d in dims)
+    return op.reshape(x, target, allowzero=zeros) if unknown else out  # what is left no expression says: it is found
 
 
 def _reshaped(g: Graph, node: OnnxNode, x: Expr, codes: list[int], zeros: bool) -> Expr:

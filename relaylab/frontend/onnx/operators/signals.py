@@ -6,7 +6,7 @@ import numpy as np
 
 from relaylab import op
 from relaylab.frontend.fourier import LONGEST, open_transform, turns
-from relaylab.frontend.graph import Graph, is_open
+from relaylab.frontend.graph import Graph, elements, is_open
 from relaylab.frontend.onnx.model import dtype_of
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
@@ -14,6 +14,7 @@ from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.table import converts
 from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Constant, Expr, const
+from relaylab.op import nn
 from relaylab.op.fourier import TwoStepTransform
 
 
@@ -37,6 +38,14 @@ def _transformed(g: Graph, node: OnnxNode, x: Expr, length: Expr | None, axis: i
     shape = g.named(x)
     if is_open(shape[-1]):
         g.shape(x)  # refuses what is open
+    inverse = bool(node.get("onesided", 0) and node.get("inverse", 0))
+    known = None if length is None else g.value(length)
+    if is_open(shape[axis]) and known is not None and not inverse and axis < rank - 1:
+        many = int(known.reshape(-1)[0])
+        node.bound(many)
+        behind = [[0, many if a == axis else 0] for a in range(rank)]
+        x = elements(nn.pad(x, behind), {axis: 0}, {axis: many})
+        shape = g.named(x)
     if is_open(shape[axis]):
         return _openly(g, node, x, length, axis)
     onesided, inverse = bool(node.get("onesided", 0)), bool(node.get("inverse", 0))

@@ -243,7 +243,7 @@ def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: Expr | floa
     if not any(w for pair in widths for w in pair):
         return x
     if mode == "wrap":
-        node.bound(*(n + sum(w) for n, w in zip(g.shape(x), widths)))
+        node.bound(*(n + sum(w) for n, w in zip(g.dims(x), widths) if not is_open(n)))
         return _wrapped(g, x, widths)
     if g.dtype(x) == "bool":
         inner = op.cast(op.reshape(fill, ()), "uint8") if isinstance(fill, Expr) else int(fill)
@@ -254,7 +254,9 @@ def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: Expr | floa
 def _wrapped(g: Graph, x: Expr, widths: Sequence[tuple[int, int]]) -> Expr:
     """The tensor repeated around itself."""
     for axis, (before, after) in enumerate(widths):
-        n = g.shape(x)[axis]
+        n = g.dims(x)[axis]
+        if before or after:
+            n = g.shape(x)[axis] if is_open(n) else n  # which refuses it
         if max(before, after) > n:
             places = np.arange(-before, n + after) % n
             x = op.take(x, Constant(places.astype("int64")), axis=axis)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
+from relaylab.frontend.matrices import diagonal, sign_and_pivots
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
@@ -37,12 +38,6 @@ def _where_rows_went(order: Expr, n: int, dtype: str) -> Expr:
     return op.cast(op.equal(op.expand_dims(order, axis=-1), places), dtype)
 
 
-def _diagonal(a: Expr, n: int) -> Expr:
-    """The diagonals of matrices."""
-    one = Constant(np.eye(n, dtype="bool"))
-    return op.sum(op.where(one, a, op.zeros_like(a)), axis=[-1])
-
-
 def _alike(g: TorchGraph, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Matrices of the same leading axes."""
     shapes = [g.dims(v) for v in (a, b)]
@@ -61,7 +56,7 @@ def solved(g: TorchGraph, node: AtenNode, a: Expr, b: Expr) -> tuple[Expr, Expr]
     triangles, order = op.lu(a)
     rows = op.broadcast_to_like(op.expand_dims(op.cast(order, "int64"), axis=-1), b)
     first = op.solve_triangular(triangles, op.gather(b, g.rank(b) - 2, rows) if n > 1 else b, unit=True)
-    return op.solve_triangular(triangles, first, upper=True), _failed(g, _diagonal(triangles, n))
+    return op.solve_triangular(triangles, first, upper=True), _failed(g, diagonal(triangles, n))
 
 
 def inverse(g: TorchGraph, node: AtenNode, a: Expr) -> tuple[Expr, Expr]:
@@ -69,7 +64,7 @@ def inverse(g: TorchGraph, node: AtenNode, a: Expr) -> tuple[Expr, Expr]:
     n = _square(g, node, a)
     triangles, order = op.lu(a)
     first = op.solve_triangular(triangles, _where_rows_went(order, n, g.dtype(a)), unit=True)
-    return op.solve_triangular(triangles, first, upper=True), _failed(g, _diagonal(triangles, n))
+    return op.solve_triangular(triangles, first, upper=True), _failed(g, diagonal(triangles, n))
 
 
 def _failed(g: TorchGraph, pivots: Expr) -> Expr:
@@ -118,28 +113,16 @@ def solve_and_more(
     return [x, None, None, info]
 
 
-def _sign_and_diagonal(g: TorchGraph, node: AtenNode, a: Expr) -> tuple[Expr, Expr]:
-    """Whether rows were exchanged an even number of times, as 1 or -1, and the pivots."""
-    n = _square(g, node, a)
-    triangles, order = op.lu(a)
-    later, earlier = op.expand_dims(order, axis=-2), op.expand_dims(order, axis=-1)
-    behind = Constant(np.triu(np.ones((n, n), "bool"), 1))
-    turned = op.sum(op.cast(op.logical_and(op.greater(earlier, later), behind), "int32"), axis=[-2, -1])
-    odd = op.equal(op.floor_mod(turned, g.const(2, "int32")), g.const(1, "int32"))
-    one = g.const(1, g.dtype(a))
-    return op.where(odd, op.negative(one), one), _diagonal(triangles, n)
-
-
 @converts("_linalg_det")
 def determinant(g: TorchGraph, node: AtenNode, a: Expr) -> list[Expr | None]:
-    sign, pivots = _sign_and_diagonal(g, node, a)
+    sign, pivots = sign_and_pivots(g, a, _square(g, node, a))
     return [op.multiply(op.prod(pivots, axis=[-1]), sign), None, None]
 
 
 @converts("_linalg_slogdet")
 def log_determinant(g: TorchGraph, node: AtenNode, a: Expr) -> list[Expr | None]:
     """The sign of the determinant, and the logarithm of its size."""
-    sign, pivots = _sign_and_diagonal(g, node, a)
+    sign, pivots = sign_and_pivots(g, a, _square(g, node, a))
     size = op.sum(op.log(op.abs(pivots)), axis=[-1])
     return [op.multiply(op.prod(op.sign(pivots), axis=[-1]), sign), size, None, None]
 
@@ -168,7 +151,7 @@ def cholesky_and_info(
     g: TorchGraph, node: AtenNode, a: Expr, upper: bool = False, check_errors: bool = False
 ) -> list[Expr]:
     found = cholesky(g, node, a, upper)
-    return [found, _failed(g, _diagonal(found, g.shape(a)[-1]))]
+    return [found, _failed(g, diagonal(found, g.shape(a)[-1]))]
 
 
 @converts("linalg_solve_triangular")
