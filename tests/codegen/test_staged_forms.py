@@ -278,3 +278,38 @@ def test_rows_without_a_value_are_filled_by_a_kernel(count):
     assert form.found == "found by sparse_fill_empty_rows" and len(form.steps[1].ins) == 4  # what has room, and numbers
     with pytest.raises(RelayError, match="lies in no row"):
         vm.invoke("main", rows + 6, np.zeros(9, "float32"))
+
+
+def test_a_table_that_is_cut_around_as_many_as_are_found():
+    """Relative positions of what a length regulator gives: so many before the middle and behind it."""
+    x = relay.var("x", shape=(SizeVar("n"), 4))
+    found = relay.take(x, above(x), axis=0)
+    many = relay.take(relay.shape_of(found, "int64"), relay.const([0], "int64"), axis=0)
+    number = lambda v: relay.const([v], "int64")
+    ends = relay.subtract(number(16), many), relay.add(number(15), many)
+    table = relay.const(RNG.standard_normal((31, 4)).astype("float32"))
+    near = relay.strided_slice(table, *ends, number(1), axes=[0])
+    scores = relay.nn.dense(found, near)
+    half = relay.divide(relay.take(relay.shape_of(scores, "int64"), number(1), axis=0), number(2))
+    first = relay.strided_slice(scores, number(0), relay.add(half, number(1)), number(1), axes=[1])
+    vm = machine([x], relay.add(relay.nn.dense(found, found), first))
+    for positive in (1, 7, 15, 3):
+        assert agree(vm, rows(positive))[0].shape == (positive, positive)
+    form_of(vm)
+    with pytest.raises(RelayError):
+        vm.invoke("main", rows(20))
+
+
+def test_sizes_that_only_a_shape_within_a_part_has():
+    """What is found is given a shape of the sizes of two other values, which its part has to be told."""
+    params = [relay.var(k, shape=(SizeVar(k), 4)) for k in "xyz"]
+    first, second, third = (relay.take(v, above(v), axis=0) for v in params)
+    count = lambda v: relay.take(relay.shape_of(v, "int64"), relay.const([0], "int64"), axis=0)
+    fewer = relay.minimum(count(first), count(second))
+    shaped = relay.reshape(third, relay.concatenate([fewer, relay.const([4], "int64")], 0))
+    vm = machine(params, relay.sum(relay.exp(shaped), axis=0))
+    for a, b in ((3, 7), (9, 2), (5, 5)):
+        agree(vm, rows(a), rows(b), rows(min(a, b)))
+    form_of(vm)
+    with pytest.raises(RelayError):
+        vm.invoke("main", rows(3), rows(4), rows(5))

@@ -9,7 +9,7 @@ import pytest
 
 from relaylab import relay
 from relaylab.ir.dims import AnyDim, IntImm, SizeVar, UndecidedSize, differ, larger, smaller
-from relaylab.ir.multiples import times_in
+from relaylab.op.shapes import times_in
 from relaylab.ir.free import with_sizes
 from relaylab.support.errors import RelayError
 from relaylab.text.node_json import load_json, save_json

@@ -11,7 +11,7 @@ from typing import cast
 
 from relaylab.codegen.specialize import with_body
 from relaylab.ir.attrs import Attrs
-from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
 from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, GlobalVar, If, Let, Var
 from relaylab.ir.free import free_vars, sizes_in, types_in
 from relaylab.ir.module import IRModule
@@ -148,12 +148,17 @@ def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:
 
 def sizes_said(expr: Expr) -> set[SizeVar]:
     """The sizes in what is written in an expression: types and attributes, not what types are inferred to have."""
-    said: list[object] = [d for t in types_in(expr) for leaf in type_leaves(t) for d in getattr(leaf, "shape", ())]
+    said: list[Dim] = [d for t in types_in(expr) for leaf in type_leaves(t) for d in getattr(leaf, "shape", ())]
     for node in walk((expr,)):
-        if isinstance(node, Call) and isinstance(node.attrs, Attrs):
-            for _, value in node.attrs.items():
-                said += cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+        said += dims_said(node)
     return {*sizes_in([d for d in said if isinstance(d, SymbolicDim)])}
+
+
+def dims_said(node: Expr) -> list[SymbolicDim]:
+    """The dimensions in the attributes of a call."""
+    values = [v for _, v in node.attrs.items()] if isinstance(node, Call) and isinstance(node.attrs, Attrs) else ()
+    parts = [part for v in values for part in (cast("tuple[object, ...]", v) if isinstance(v, tuple) else (v,))]
+    return [part for part in parts if isinstance(part, SymbolicDim)]
 
 
 def _is_unknown(t: Type | None) -> bool:

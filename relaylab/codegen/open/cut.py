@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from relaylab.codegen.open.choices import around, is_apart, with_choices_apart, with_types_of_arguments
+from relaylab.codegen.open.choices import around, dims_said, is_apart, with_choices_apart, with_types_of_arguments
 from relaylab.codegen.open.equal import with_equal_sizes
 from relaylab.codegen.open.told import shape_told, with_told_sizes
 from relaylab.codegen.open.types import PROBES, KnownSizes, dims_of, numbered
@@ -257,9 +257,9 @@ class _Cutting:
         return [*node.args, *self.sized[node]]
 
     def says_sizes(self, node: Call) -> list[Var]:
-        """What is found of which a call knows the size alone."""
+        """What is found of which a call, its attributes too, knows the size alone."""
         told = sizes_in([d for a in node.args for d in dims_of(a.checked_type)])
-        sizes = [size for size in sizes_in(dims_of(node.checked_type)) if size not in told]
+        sizes = [size for size in sizes_in([*dims_of(node.checked_type), *dims_said(node)]) if size not in told]
         return [self.origin[size] for size in sizes if self.origin.get(size) in self.findings]
 
     def needed(self, order: Sequence[Expr]) -> dict[Expr, int]:
@@ -312,16 +312,17 @@ class _Cutting:
         for root in given:
             for node in self.taken(root, stage):
                 memo[node] = self.value(node)
-        body = Tuple([rewrite(root, lambda new, _: new, memo=memo) for root in given])
+        nodes = [*walk(given, lambda n: () if n in memo else children(n))]
+        body = Tuple([rewrite(root, lambda new, _: new, memo=memo) for root in given])  # which fills the memo
         params = free_vars(body)
-        nodes = [*params, *walk(given, lambda n: () if n in memo else children(n))]
+        nodes += params
         return Part(Function([*params, *self.witnesses(params, nodes)], body), list(given.values()))
 
     def witnesses(self, params: Sequence[Expr], nodes: Iterable[Expr]) -> list[Var]:
         """Values whose shapes tell the sizes in the types of these nodes that those of the parameters do not tell."""
         told = {d for p in params for d in dims_of(p.checked_type)}
         new: dict[Var, None] = {}
-        for size in sizes_in([d for node in nodes for d in dims_of(node.inferred)]):
+        for size in sizes_in([d for node in nodes for d in (*dims_of(node.inferred), *dims_said(node))]):
             if size in told:
                 continue
             if size not in self.origin:

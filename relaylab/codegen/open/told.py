@@ -15,7 +15,7 @@ from typing import Any, cast
 from relaylab.codegen.open.values import UNKNOWN, Followed, kept
 from relaylab.codegen.specialize import with_body
 from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, dim, smaller
-from relaylab.ir.expr import Call, Expr, Tuple, TupleGetItem
+from relaylab.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op, facets, op_name
 from relaylab.ir.types import TensorType
@@ -65,6 +65,8 @@ def _told_once(mod: IRModule) -> IRModule:
 
 def shape_told(node: Call, followed: Followed) -> Shape | None:
     """The dimensions of a call of which data decides some; `?` where nothing tells them."""
+    if op_name(node) == "dyn.strided_slice":
+        return _cut_of_table(node, followed)
     operand = _SHAPED.get(op_name(node) or "")
     values = None if operand is None else followed.values(node.args[operand])
     if values is None or values.ndim != 1:
@@ -165,6 +167,21 @@ def _cut(node: Call, followed: Followed) -> Callable[[Call], Expr] | None:
     first = tuple(map(int, begins))
     attrs = dict(begin=first, end=(FARTHEST,) * len(first), strides=(1,) * len(first), axes=tuple(axes))
     return lambda new: call("strided_slice", new.args[0], **attrs, count=tuple(counts))
+
+
+def _cut_of_table(node: Call, followed: Followed) -> Shape | None:
+    """What is cut out of a constant that is as long as what is read of it; runs for which it is not are refused."""
+    record, table = cast(Any, facets(node)), node.args[0]
+    begins, ends, steps = (followed.known(a) for a in node.args[1:])
+    if not isinstance(table, Constant) or begins is None or ends is None or steps is None or record.slice_mode != "end":
+        return None
+    shape: list[Dim] = [*cast(TensorType, table.checked_type).shape]
+    axes = range(len(begins)) if record.axes is None else [a % len(shape) for a in record.axes]
+    for axis, first, last, step in zip(axes, begins, ends, steps):
+        if step != 1 or not isinstance(last, SymbolicDim) or (isinstance(first, int) and first < 0):
+            return None
+        shape[axis] = dim(last - first)
+    return tuple(shape)
 
 
 def _picked(new: Call, axis: int, count: Dim) -> Expr:

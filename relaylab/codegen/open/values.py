@@ -17,10 +17,10 @@ import numpy as np
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.dims import AnyDim, Dim, SymbolicDim, UndecidedSize, differ, dim, larger, smaller
 from relaylab.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
-from relaylab.ir.multiples import times_in
 from relaylab.ir.op import facets, op_name
 from relaylab.ir.types import TensorType
 from relaylab.op.base import Operator
+from relaylab.op.shapes import times_in
 from relaylab.support.errors import RelayError
 
 Values = np.ndarray

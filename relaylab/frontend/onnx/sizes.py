@@ -15,7 +15,7 @@ import numpy as np
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.ratios import Number, SizeRatio, fraction, is_float, made
 from relaylab.ir.dims import AnyDim, IntImm, SymbolicDim, UndecidedSize, differ, larger, smaller
-from relaylab.ir.multiples import times_in
+from relaylab.op.shapes import times_in
 
 if TYPE_CHECKING:
     from relaylab.frontend.graph import Graph

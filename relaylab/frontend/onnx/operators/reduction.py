@@ -12,7 +12,7 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts, register
 from relaylab.frontend.slices import numbered_slices
-from relaylab.ir import AnyDim, Expr, const
+from relaylab.ir import Expr, const
 from relaylab.ir.dims import SymbolicDim
 
 Reduce = Callable[..., Expr]
@@ -116,15 +116,15 @@ def _largest(g: Graph, node: OnnxNode, x: Expr, k: Expr | int) -> list[Expr]:
     axis = g.axis(node.get("axis", -1), g.rank(x))
     if isinstance(k, int) and k < 0:
         raise node.error(f"the first {k} elements", code="import.shape")
-    sizes = g.sizes(k) if isinstance(k, Expr) else None
-    whole = bool(sizes) and isinstance(sizes[0], AnyDim) and sizes[0] == g.dims(x)[axis]
-    told = not whole and bool(sizes) and isinstance(sizes[0], SymbolicDim)
-    how_many = 0 if whole or told else k
+    (size,) = (g.sizes(k) if isinstance(k, Expr) else None) or [None]
+    told = isinstance(size, SymbolicDim)
+    whole = told and size == g.dims(x)[axis]
+    how_many = 0 if told else k
     found = op.topk(x, how_many, axis=axis, ret_type="both", is_ascend=not node.get("largest", 1), dtype="int64")
     if whole or (isinstance(k, int) and k):
         return list(found)
     if told:
-        return [elements(v, {axis: 0}, {axis: sizes[0]}) for v in found]
+        return [elements(v, {axis: 0}, {axis: size}) for v in found]
     ends = const(np.zeros(1), "int64") if isinstance(k, int) else same(g, op.reshape(k, (1,)), "int64")
     begin, step = const(np.zeros(1), "int64"), const(np.ones(1), "int64")
     return [op.strided_slice(v, begin, ends, step, axes=[axis]) for v in found]  # Relay's first 0 are all

@@ -63,7 +63,7 @@ def _open_groups(
 ) -> Expr:  # fmt: skip
     """As many groups as an input says: what each tap of the kernel reads, times its weights, a product for each group.
     `more` is added after transposed convolutions, which are those of data with zeros between, the kernel turned."""
-    n, groups, (rows, columns, *kernel) = g.rank(x) - 2, size_of(node.meta(8)), node.sizes_of(1)
+    n, groups, (rows, columns, *kernel) = g.rank(x) - 2, size_of(cast("Any", node.meta(8))), node.sizes_of(1)
     told = [g.dim(v) for v in (node.sizes[0], groups, rows / groups, columns, *node.sizes[1:])]
     images, many, each, other, channels, *size = cast("list[Any]", told)
     each = -1 if each is None else each  # the weights come from another input
