@@ -9,6 +9,7 @@ from relaylab.codegen.open import staged
 from relaylab.codegen.open.cut import cut
 from relaylab.codegen.vm import VirtualMachine
 from relaylab.ir.dims import SizeVar
+from relaylab.ir.scope_builder import while_loop
 
 LAYER = relay.const(WEIGHT[:4])
 
@@ -235,3 +236,29 @@ def test_operators_of_a_model_with_if_in_onnx():
             got = vm.invoke("main", *[feed[k] for k in names])
             np.testing.assert_allclose(got.numpy(), judge.run(None, feed)[0], rtol=1e-5)
     assert vm.exe.specializations.open is not None, vm.exe.specializations.closed
+
+
+def test_a_loop_whose_turns_read_as_much_as_data_says():
+    """Bags of rows, as ONNX has EmbeddingBag: every turn sums another number of rows, and what it gives grows."""
+    x, ends = relay.var("x", shape=(SizeVar("n"), 4)), relay.var("ends", shape=(SizeVar("m"),), dtype="int64")
+    many = relay.take(relay.shape_of(ends, "int64"), relay.const(0, "int64"), axis=0)
+    turn, begin = (relay.var(name, shape=(), dtype="int64") for name in ("turn", "begin"))
+    sums = relay.var("sums", shape=(relay.Any(), 4))
+    one = relay.const(1, "int64")
+
+    def once(turn, begin, sums):
+        end = relay.take(ends, turn, axis=0)
+        limits = (relay.expand_dims(v, 0) for v in (begin, end, one))
+        bag = relay.sum(relay.strided_slice(x, *limits, axes=[0]), axis=0, keepdims=True)
+        best = relay.If(positive(bag), relay.concatenate([sums, bag], 0), sums)
+        return relay.add(turn, one), end, best
+
+    loop = while_loop(lambda turn, *_: relay.less(turn, many), [turn, begin, sums], once)
+    start = relay.const(0, "int64"), relay.const(0, "int64"), relay.const(np.zeros((0, 4), "float32"))
+    vm = machine([x, ends], relay.TupleGetItem(relay.Call(loop, start), 2))
+    for given in ([3, 3, 8], [1], [2, 9, 9, 12], []):
+        data, places = RNG.standard_normal((12, 4)).astype("float32"), np.array(given, "int64")
+        bags = [data[a:b].sum(0) for a, b in zip([0, *given], given)]
+        wanted = np.array([b for b in bags if b.sum() > 0], "float32").reshape(-1, 4)
+        np.testing.assert_allclose(agree(vm, data, places)[0], wanted, rtol=1e-5, atol=1e-5)
+    assert form_of(vm).found == "found by loop"

@@ -7,12 +7,13 @@ is then a step between parts, as what data decides is (`cut.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from relaylab.codegen.specialize import with_body
 from relaylab.ir.attrs import Attrs
 from relaylab.ir.dims import AnyDim, Dim, SizeVar, SymbolicDim
-from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, GlobalVar, If, Let, Var
+from relaylab.ir.expr import Call, Constant, Expr, Function, FunctionWithFields, GlobalVar, If, Let, Tuple, Var
 from relaylab.ir.free import free_vars, sizes_in, types_in
 from relaylab.ir.module import IRModule
 from relaylab.ir.op import Op
@@ -108,7 +109,10 @@ def with_types_of_arguments(mod: IRModule) -> IRModule:
             return new
         function = cast(Function, new.op)
         params = [Var(p.name_hint, a.checked_type) for p, a in zip(function.params, old.args)]
-        renewed = program_of(mod, function.body, params, dict(zip(function.params, params)))
+        try:
+            renewed = program_of(mod, function.body, params, dict(zip(function.params, params)))
+        except RelayError:
+            return new  # branches that give different sizes: as long as one has no name, neither has what they give
         return Call(renewed["main"], new.args, span=new.span)
 
     return with_body(mod, rewrite(body, post)) if told else mod
@@ -144,6 +148,33 @@ def with_params(expr: Expr, params: dict[Var, Expr]) -> Expr:
         return new
 
     return rewrite(expr, post, memo={**params})
+
+
+@dataclass(eq=False)
+class Turning:
+    """A loop as programs of its own: the state before the first turn, whether there is another one, the state after it,
+    and what the loop gives, each but the first of the variables of the state.
+    """
+
+    variables: list[Var]
+    first: Expr
+    goes_on: Expr
+    turn: Expr
+    result: Expr
+
+
+def turning(loop: Expr) -> Turning | None:
+    """A call of a recursive function that calls itself last, once; None for any other expression."""
+    if not isinstance(loop, Call) or not isinstance(loop.op, Let) or loop.op.body is not loop.op.var:
+        return None
+    name, function = loop.op.var, loop.op.value
+    if not isinstance(function, Function) or not isinstance(function.body, If):
+        return None
+    choice = function.body
+    again, last = choice.true_branch, choice.false_branch
+    if not isinstance(again, Call) or again.op is not name or name in {*walk((*again.args, last, choice.cond))}:
+        return None
+    return Turning(list(function.params), Tuple(loop.args), choice.cond, Tuple(again.args), last)
 
 
 def sizes_said(expr: Expr) -> set[SizeVar]:

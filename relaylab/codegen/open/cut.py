@@ -97,7 +97,7 @@ def cut(mod: IRModule) -> StagedProgram:
 
 def _named(mod: IRModule) -> tuple[IRModule, list[SizeFinding]]:
     """The program with a parameter for each value that says sizes; what those are computed from are further results."""
-    mod = InferType()(first_order(_told(_simpler(with_choices_apart(_with_named_inputs(mod))))))
+    mod = InferType()(first_order(_told(_simpler(_with_named_inputs(with_choices_apart(mod))))))
     mod = with_equal_sizes(_with_results(mod, [mod["main"].body], mod["main"].params))
     findings: list[SizeFinding] = []
     for _ in range(MOST_ROUNDS):

@@ -19,14 +19,14 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.native_function import NativeFunction, flat
 from relaylab.codegen.network.open_sizes import InputSizes, evaluated
 from relaylab.codegen.open.batch import form_of
-from relaylab.codegen.open.choices import program_of, sizes_said
+from relaylab.codegen.open.choices import program_of, sizes_said, turning
 from relaylab.codegen.open.cut import Part, SizeFinding, StagedProgram, cut, leaves_of
 from relaylab.codegen.open.types import dims_of
 from relaylab.codegen.specialize import Shape, input_tensors, tensors_of
 from relaylab.codegen.vm_straight import evaluation
 from relaylab.interp.machine import REFUSALS, Machine
 from relaylab.interp.values import Value
-from relaylab.ir.dims import SizeVar, SymbolicDim
+from relaylab.ir.dims import AnyDim, SizeVar, SymbolicDim
 from relaylab.ir.equal import StructuralTable
 from relaylab.ir.expr import Constant, Expr, Function, If, Var
 from relaylab.ir.free import sizes_in
@@ -186,21 +186,53 @@ class StagedForm:
             if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
                 raise
         if not isinstance(body, If):
+            turns = self._turning(params, body)
+            if turns is not None:
+                return turns
             if self.multiplies:
                 return _evaluating(made(body))  # a loop whose turns change sizes
             raise RelayTypeError("a loop whose turns change sizes, and little beside it", code="codegen.open-operator")
-        true, false = (
-            StagedForm(made(e), self.target, shapes, self.controlled, self)
-            for e in (body.true_branch, body.false_branch)
-        )
-        self.called += [*true.called, *false.called]
+        true, false = (self._branch(params, e) for e in (body.true_branch, body.false_branch))
         at = [p for p, _ in input_tensors(params)].index(cast(Var, body.cond))
         return lambda leaves: _read(true if leaves[at] else false, leaves)
+
+    def _turning(self, params: Sequence[Var], loop: Expr) -> Run | None:
+        """A loop whose turns change sizes, a turn at a time; None if a turn has no form."""
+        parts = turning(loop)
+        if parts is None:
+            return None
+        own = [*params, *parts.variables]
+        try:
+            first = self._branch(params, parts.first)
+            goes_on, turn, result = (self._branch(own, e) for e in (parts.goes_on, parts.turn, parts.result))
+        except RelayError as error:
+            if isinstance(error, OutOfMemory) or error.code.startswith("schedule"):
+                raise
+            return None
+
+        def run(leaves: Sequence[np.ndarray]) -> Sequence[np.ndarray] | None:
+            state = _read(first, leaves)
+            while state is not None:
+                alive = _read(goes_on, [*leaves, *state])
+                if alive is None or not alive[0]:
+                    return None if alive is None else _read(result, [*leaves, *state])
+                state = _read(turn, [*leaves, *state])
+            return None
+
+        return run
+
+    def _branch(self, params: Sequence[Var], body: Expr) -> StagedForm:
+        """A part of a choice or loop as a form of its own."""
+        shapes = [self._first(t) for p in params for t in tensors_of(p.type_annotation) or ()]
+        form = StagedForm(program_of(self.mod, body, params, {}), self.target, shapes, self.controlled, self)
+        self.called += form.called
+        return form
 
     def _first(self, t: TensorType) -> Shape:
         """The shape that memory is planned for first."""
         sizes = dict.fromkeys(sizes_in(t.shape), GUESS) | self.known
-        return tuple([evaluated(d, sizes) if isinstance(d, SymbolicDim) else int(cast(int, d)) for d in t.shape])
+        number = lambda d: GUESS if type(d) is AnyDim else int(cast(int, d))
+        return tuple([evaluated(d, sizes) if isinstance(d, SymbolicDim) else number(d) for d in t.shape])
 
     def _line(self, step: Part | SizeFinding, run: Run) -> str:
         """A step as a line of text."""
