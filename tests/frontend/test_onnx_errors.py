@@ -227,10 +227,8 @@ def test_places_outside_of_a_sequence():
         assert refused(model(nodes, {"x": X}, ["y"], {"at": np.array(1)})).code == "import.index"
 
 
-def test_sequences_are_no_outputs_and_options_have_their_types():
-    assert (
-        refused(model([helper.make_node("SequenceConstruct", ["x"], ["y"])], {"x": X}, ["y"])).code == "import.output"
-    )
+def test_empty_sequences_are_no_outputs_and_options_have_their_types():
+    assert refused(model([helper.make_node("SequenceEmpty", [], ["y"])], {"x": X}, ["y"])).code == "import.output"
     proto = model([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["y"])
     assert (
         refused(proto, opset="17").code == "call.wrong-kind" and refused(proto, shape={"x": 5}).code == "import.shape"

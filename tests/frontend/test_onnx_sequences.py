@@ -120,3 +120,18 @@ def test_branches_of_different_extents() -> None:
         graph = helper.make_graph(nodes, "g", [value("x", FLOAT, [rows, 3])], outs, given)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
         agree(model, {"x": x_of(2)}, {"x": -x_of(2)})
+
+
+@pytest.mark.parametrize("rows", [3, "n"])
+def test_an_output_that_is_a_sequence_is_a_tuple(rows) -> None:
+    """As what tells the classes of several columns gives a table for each."""
+    nodes = [n("Exp", "x", "a"), n("Neg", "x", "b"), n("SequenceConstruct", "a b", "s"), n("Abs", "x", "y")]
+    outs = [helper.make_tensor_sequence_value_info("s", FLOAT, None), value("y", FLOAT, None)]
+    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, [rows, 2])], outs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    mod, params = relay.frontend.from_onnx(model)
+    x = np.array([[1, -2], [0, 3], [4, -5]], "float32")
+    for kind in ("vm", "debug") if rows == "n" else ("vm", "debug", "graph"):
+        (a, b), y = relay.create_executor(kind, mod, target="llvm").evaluate()(x)
+        for got, wanted in ((a, np.exp(x)), (b, -x), (y, abs(x))):
+            np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-6)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from relaylab.frontend.onnx.results import as_relay_error, outputs_of
 from relaylab.frontend.onnx.sizes import followed
 from relaylab.frontend.onnx.texts import STRING, Texts, texts_of
 from relaylab.interp.values import fits
-from relaylab.ir import AnyDim, Constant, Expr, SizeVar, TensorType, Var
+from relaylab.ir import AnyDim, Constant, Expr, SizeVar, TensorType, Tuple, Var
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.source import Span
 from relaylab.support.table import did_you_mean
@@ -180,13 +180,15 @@ class OnnxImporter:
                 )
             made.update(filter(None, node.output))
         found = [self._find(o.name, values, proto, f"an output of {where}") for o in proto.output]
-        if not self.depth and any(isinstance(v, (list, Texts)) for v in found):
+        if self.depth:
+            return found
+        if any(isinstance(v, Texts) or (isinstance(v, list) and not v) for v in found):
             raise RelayValueError(
-                "an output of the model is a sequence, or texts",
+                "an output of the model is an empty sequence, or texts",
                 code="import.output",
-                help="outputs are tensors: join it by ConcatFromSequence",
+                help="outputs are tensors, or sequences of them",
             )
-        return found
+        return [Tuple(cast("list[Expr]", v)) if isinstance(v, list) else v for v in found]
 
     def body(self, proto: GraphProto, scope: Mapping[str, Expr], where: str) -> list[Expr]:
         """The same for a graph in an attribute, which may have initializers of its own."""
