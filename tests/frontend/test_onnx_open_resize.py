@@ -75,3 +75,19 @@ def test_the_first_resize_takes_what_is_behind_in_smaller_images() -> None:
     for height, width in ((10, 6), (5, 7), (15, 2)):
         x = RNG.standard_normal((1, 2, height, width)).astype("float32")
         np.testing.assert_array_equal(vm.invoke("main", x).numpy(), judge.run(None, {"x": x})[0])
+
+
+@pytest.mark.parametrize("how", ["linear", "cubic"])
+def test_without_patterns_to_sizes_that_are_known(how: str) -> None:
+    """As torch writes it down: every step of getting an image ready that is as large as it happens to be."""
+    attrs = {"mode": how, "antialias": 1, "exclude_outside": 1, "axes": [2, 3]}
+    given = onnx.numpy_helper.from_array(np.array([5, 8]), "to")
+    info = [helper.make_tensor_value_info(k, 1, ["b", 2, *hw]) for k, hw in (("x", ["h", "w"]), ("y", [5, 8]))]
+    node = helper.make_node("Resize", ["x", "", "", "to"], ["y"], **attrs)
+    graph = helper.make_graph([node], "g", info[:1], info[1:], [given])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    vm, judge = machine(model), reference.ReferenceEvaluator(model)
+    for height, width in ((13, 9), (4, 30), (6, 8)):
+        x = RNG.standard_normal((2, 2, height, width)).astype("float32")
+        np.testing.assert_allclose(vm.invoke("main", x).numpy(), judge.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
+    assert vm.exe.specializations.open is not None

@@ -115,3 +115,18 @@ def test_as_many_groups_as_an_input_says(name: str) -> None:
         got = relay.vm.VirtualMachine(exe).invoke("main", *(v.numpy() for v in case))
         compare([got.numpy()], wanted(model, case), 2e-4)
     assert exe.specializations.form() is not None
+
+
+SMOOTHED = {
+    "smaller": lambda x: F.interpolate(x, (5, 4), mode="bilinear", antialias=True),
+    "cubic": lambda x: F.interpolate(x, (3, 9), mode="bicubic", antialias=True),
+    "a third": lambda x: F.interpolate(x, scale_factor=1 / 3, mode="bilinear", antialias=True),
+    "as wide as high": lambda x: F.interpolate(x, (x.shape[3], x.shape[3]), mode="bicubic", antialias=True),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+def test_open_images_are_made_smaller_without_patterns(name: str) -> None:
+    made = lambda h, w: torch.linspace(0, h * w * 3.0, 6 * h * w).sin().reshape(2, 3, h, w)
+    free = torch.export.Dim.DYNAMIC
+    for_all(SMOOTHED[name], {2: free, 3: free}, made(11, 7), made(9, 16), made(33, 6), tolerance=1e-5)

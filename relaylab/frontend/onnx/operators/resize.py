@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.contract import product
 from relaylab.frontend.onnx.operators.resample import OPEN_MODES, ResampledAxis, by_factor, matrix
 from relaylab.frontend.onnx.table import converts
-from relaylab.ir import AnyDim, Constant, Expr, is_call_to
+from relaylab.frontend.smoothing import open_smoothed
+from relaylab.ir import AnyDim, Constant, Expr, const, is_call_to
 from relaylab.ir.dims import SymbolicDim
 from relaylab.op import image
 from relaylab.op.base import call_operator
@@ -204,6 +205,11 @@ def resized(
     if direct and min(moving) >= 2 and rank in ((4,) if region or not unknown else IMAGES):
         if unknown or method != "nearest_neighbor":
             return IMAGES[rank](x, target[2:], **how)
+    if unknown and _smooths_openly(node, how, mode) and all(isinstance(target[a], int) for a in moving):
+        cubic_a = None if method == "linear" else how["cubic_alpha"]
+        for a in moving:
+            x = open_smoothed(g, x, a, const(target[a], "int64"), target[a], None, cubic_a)
+        return x
     if unknown:
         g.shape(x)  # refuses what is open
     fill = how["extrapolation_value"]
@@ -220,6 +226,12 @@ def resized(
         if gathered and is_call_to(x, "take") and a == rank - 1:
             x = call_operator("annotation.stop_fusion", x)
     return x
+
+
+def _smooths_openly(node: OnnxNode, how: Mapping[str, Any], mode: str) -> bool:
+    """Whether an open image is made smaller as PIL does it, and torch."""
+    wide = node.get("antialias", 0) and how["method"] != "nearest_neighbor"
+    return bool(wide and how["cubic_exclude"] and mode == "half_pixel")
 
 
 def _manner(node: OnnxNode, method: str, mode: str, rounding: str) -> tuple[dict[str, Any], bool]:

@@ -14,7 +14,8 @@ from relaylab.frontend.onnx.operators.resize import along
 from relaylab.frontend.pytorch.graph import Operand, TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, Size
 from relaylab.frontend.pytorch.table import converts
-from relaylab.ir import Expr
+from relaylab.frontend.smoothing import open_smoothed
+from relaylab.ir import AnyDim, Expr
 from relaylab.op import image
 from relaylab.op.nn.resampling import chosen
 
@@ -154,6 +155,14 @@ def smoothed(g: TorchGraph, node: AtenNode, x: Expr, size: object, corners: bool
     """The filter is as wide as a pixel of the smaller image; weights outside of the image are shared by the others."""
     method = "linear" if "bilinear" in node.name else "cubic"
     factors = _given(scales)
+    if _open(g, node, x) and not corners and g.dtype(x) in ("float32", "float64"):
+        targets, cubic_a = cast("list[Operand]", size), None if method == "linear" else -0.5
+        for axis, t in enumerate(node.sizes[2:]):
+            told, factor = g.dim(t), factors[axis] if factors else None
+            if factor is not None or told != g.dims(x)[axis + 2]:
+                many = g.to(targets[axis], "int64")
+                x = open_smoothed(g, x, axis + 2, many, AnyDim() if told is None else told, factor, cubic_a)
+        return x
     for axis, t in enumerate(node.sizes[2:]):
         n = g.extent(x, axis + 2)
         factor = factors[axis] if factors else t / n
