@@ -424,3 +424,20 @@ def test_rows_of_bags_scatter_nothing() -> None:
         program(model, r(6, 3), ints(4, 2, low=0, high=6), dynamic=(({}, {0: free, 1: free}),))
     )
     assert "scatter_nd" not in str(mod)
+
+
+PAIRED = {
+    "logaddexp": torch.logaddexp, "xlogy": torch.special.xlogy, "lerp": lambda a, b: torch.lerp(a, b, b), "mse": F.mse_loss,
+    "addcmul": lambda a, b: torch.addcmul(a, a, b), "smooth": F.smooth_l1_loss, "distance": F.pairwise_distance,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_an_operator_of_one_tensor_twice_and_then_of_two(name: str) -> None:
+    """What torch made of it for the first call read one operand alone, also where it stood for the second call."""
+    pair = PAIRED[name]
+    model = Wrapped(lambda x, y: (pair(x, x), pair(y, x), pair(x, y), pair(y, y)))
+    inputs = r(4, 4).abs(), r(4, 4, seed=2).abs()
+    agree(model, *inputs)
+    free = {0: torch.export.Dim.DYNAMIC}
+    agree(model, *inputs, executor="vm", dynamic=((free, free),))

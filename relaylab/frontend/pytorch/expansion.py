@@ -144,7 +144,7 @@ class Expansion:
         if not isinstance(target, OpOverload) or is_mutable(target):
             raise NotByParts
         flat, spec = tree_flatten((node.args, node.kwargs))
-        key = (target, str(spec), *map(_key, flat))
+        key = (target, str(spec), *map(_key, flat), _alike(flat))
         if key not in self._traced:
             self._traced[key] = self._trace(node, target, flat, spec)
         traced = self._traced[key]
@@ -166,7 +166,9 @@ class Expansion:
         where = [k for k, v in enumerate(flat) if hasattr(v, "meta")]
         given = [flat[k].meta["val"] for k in where]
         mode = detect_fake_mode((given, node.meta["val"]))
-        if mode is None or any(isinstance(v, (list, tuple)) for v in given):
+        tensors = {id(v): flat[k] for k, v in zip(where, given) if hasattr(v, "shape")}
+        shared = any(tensors.get(id(v), flat[k]) is not flat[k] for k, v in zip(where, given))
+        if mode is None or shared or any(isinstance(v, (list, tuple)) for v in given):
             raise NotByParts
 
         def run(*tensors: Fx) -> Fx:
@@ -176,12 +178,16 @@ class Expansion:
             args, more = tree_unflatten(full, spec)
             return target(*args, **more)
 
-        pure = self.torch.func.functionalize(run, remove="mutations_and_views")
+        traced_by = lambda fn: make_fx(
+            self.torch.func.functionalize(fn, remove="mutations_and_views"), decomposition_table=self.table()
+        )(*given)
         sizes = getattr(mode.shape_env, "replacements", {})
         before = len(sizes)
         with mode, enable_python_dispatcher(), self.torch.no_grad():
             try:
-                traced = make_fx(pure, decomposition_table=self.table())(*given)
+                traced = traced_by(run)
+                if any(changes(n) for n in needed(traced.graph) if n.op == "call_function"):
+                    traced = traced_by(traced)  # what the parts themselves are made of writes
             except Exception as error:  # torch raises what its parts raise
                 raise NotByParts from error
         if len(sizes) > before:  # an open size was taken for a number
@@ -220,6 +226,12 @@ def attribute(module: Fx, path: str) -> Fx:
     for word in path.split("."):
         module = getattr(module, word)
     return module
+
+
+def _alike(values: list[Any]) -> tuple[int, ...]:
+    """Which arguments are the same: a trace of an operator that is given one twice reads it in one place."""
+    first: dict[Any, int] = {}
+    return tuple(first.setdefault(v, k) for k, v in enumerate(values) if hasattr(v, "meta"))
 
 
 def _key(value: Fx) -> object:
