@@ -441,3 +441,16 @@ def test_an_operator_of_one_tensor_twice_and_then_of_two(name: str) -> None:
     agree(model, *inputs)
     free = {0: torch.export.Dim.DYNAMIC}
     agree(model, *inputs, executor="vm", dynamic=((free, free),))
+
+
+def test_a_product_with_a_matrix_whose_axes_stay_where_they_are() -> None:
+    """What writes into a tensor brings axes to the front and back: that was taken for a transpose of a square matrix."""
+    square, other = r(4, 4), r(4, 4, seed=2)
+    written = lambda x, y: y @ x.clone().index_put_((torch.tensor([0]),), y[:1])
+    agree(Wrapped(written), square, other)
+    agree(Wrapped(lambda x, y: y @ x.permute(0, 1)), square, other)
+    agree(Wrapped(lambda x, y: y @ x.permute(-1, -2)), square, other)
+
+
+def test_strides_that_parts_of_an_operator_keep() -> None:
+    agree(Wrapped(lambda x, y: torch.lerp(x, y.t().contiguous().t(), 0.3)), r(5, 4), r(5, 4, seed=2))

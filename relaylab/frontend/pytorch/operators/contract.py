@@ -7,13 +7,16 @@ from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode
 from relaylab.frontend.pytorch.table import converts
 from relaylab.ir import Call, Expr, op_name
+from relaylab.ir.op import facets
 from relaylab.op import nn
 
 
 def _turned(g: TorchGraph, x: Expr) -> Expr:
     """The transpose of a matrix; of a transposed one, the matrix itself."""
     if isinstance(x, Call) and op_name(x) == "transpose" and g.rank(x) == 2:
-        return x.args[0]
+        axes = facets(x).axes
+        if axes is None or axes[0] % 2:  # another one moves nothing
+            return x.args[0]
     return op.transpose(x, [1, 0])
 
 

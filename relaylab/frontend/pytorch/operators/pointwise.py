@@ -299,7 +299,10 @@ def clamp_max(g: TorchGraph, node: AtenNode, x: Expr, high: Operand) -> Expr:
     return clamp(g, node, x, None, high)
 
 
-@converts("_to_copy", "clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "copy", "to.dtype")
+@converts(
+    "_to_copy", "clone", "alias", "detach", "lift_fresh_copy", "lift_fresh", "contiguous", "copy", "to.dtype",
+    "prims.copy_strided.default",
+)  # fmt: skip
 def copied(g: TorchGraph, node: AtenNode, x: Expr, *other: Expr, dtype: object = None) -> Expr:
     """A tensor in the data type of the result; `copy` takes the values of its second argument."""
     if node.name.startswith("copy") and other:
