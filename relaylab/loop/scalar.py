@@ -140,7 +140,9 @@ def _rsqrt(x: Array) -> Array:
 
 
 def _sigmoid(x: Array) -> Array:
-    return (1 / (1 + np.exp(-x.astype("float64")))).astype(x.dtype)
+    wide = x.astype("float64")
+    e = np.exp(-np.abs(wide))  # never infinite, so that a quotient below 2^-1022 keeps its digits
+    return (np.where(wide < 0, e, 1) / (1 + e)).astype(x.dtype)
 
 
 def _erf(x: Array) -> Array:
