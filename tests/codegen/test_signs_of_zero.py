@@ -1,4 +1,4 @@
-"""Quotients and remainders that are rounded down: a 0 has the sign that numpy gives it; rectified numbers, and what is nearly 0."""
+"""Quotients and remainders that are rounded down: a 0 has the sign that numpy gives it."""
 
 import numpy as np
 import pytest

@@ -22,9 +22,8 @@ class relu(Elementwise):
     source = "Nair and Hinton, Rectified linear units improve restricted Boltzmann machines, 2010; ONNX Relu"
 
     def reference(self, data: np.ndarray) -> np.ndarray:
-        return np.where(
-            data < 0, data.dtype.type(0), data
-        )  # the sign of numpy's maximum of two zeros depends on the CPU
+        # numpy's maximum of two zeros may be either
+        return np.where(data < 0, data.dtype.type(0), data)
 
     def scalar(self, b: ElementBuilder, x: Element) -> Element:
         return b.max(x, 0)
