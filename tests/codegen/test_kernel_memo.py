@@ -185,6 +185,7 @@ def alike() -> Iterator[tuple[relay.Expr, dict[str, object]]]:
     yield fused(lambda p: relay.exp(relay.cumsum(relay.tanh(p), axis=1)), x), {}
     yield relay.Tuple([fused(lambda p, q, r: p * q - r, x, y, third) for third in (x, y)]), {}
     yield relay.Tuple([relay.nn.dense(x, w) for w in (y, relay.const(np.ones((8, 8), "float32")))]), {}
+    yield relay.Tuple([relay.take(x, relay.const(np.arange(8)[::step].copy()), axis=1) for step in (1, -1)]), {}
     weight, how = relay.const(np.ones((3, 3, 64, 64), "float32")), {"data_layout": "NHWC", "kernel_layout": "HWIO"}
     padded = relay.nn.conv2d(relay.sinh(image), weight, padding=(1, 1), channels=64, kernel_size=(3, 3), **how)
     yield padded, {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias, cast
 
 import numpy as np
 
 from relaylab.codegen.kernels.kernel import MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of, tensor_type
+from relaylab.codegen.operations.even_steps import Steps, computed
 from relaylab.ir import Attrs, Call, Constant, Expr, TensorType, Tuple, TupleGetItem, TupleType, walk
 from relaylab.ir.visit import operands_of
 from relaylab.loop.builder import OutSpec
@@ -25,8 +27,8 @@ Views = Callable[[NetworkTensor], MemoryView]
 class FusedBody:
     """The values of expressions within a loop group: calls computed, tuples taken apart, `known` ones read.
 
-    `tensors` are the readable ones for the tensors that these stand for. `parts[k - 1]` is the expression that part k
-    of the group computes.
+    `tensors` are the readable ones for the tensors that these stand for, `steps` what others are computed of.
+    `parts[k - 1]` is the expression that part k of the group computes.
     """
 
     def __init__(
@@ -35,9 +37,11 @@ class FusedBody:
         operation: Operation,
         known: Mapping[Expr, NetworkValue],
         tensors: Mapping[NetworkTensor, LoopTensor],
+        steps: Mapping[NetworkTensor, Steps] = MappingProxyType({}),
     ):
-        self.group, self.operation, self.tensors = group, operation, tensors
-        self.parts: list[Expr] = []
+        self.group, self.operation = group, operation
+        self.parts: list[Expr] = [next(e for e, v in known.items() if t in flatten(v)) for t in steps]
+        self.tensors = {**tensors, **{t: computed(group, t, numbers) for t, numbers in steps.items()}}
         self.values = {expr: self._readable(value) for expr, value in known.items()}
 
     def _readable(self, value: NetworkValue) -> BodyValue:

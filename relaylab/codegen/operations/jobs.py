@@ -18,6 +18,7 @@ from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView
 from relaylab.codegen.network.network import NetworkTensor, NetworkValue, Operation, flatten, operator_of
 from relaylab.codegen.operations.contraction import Contraction, families_are_own
 from relaylab.codegen.operations.epilogue import EpilogueExpr
+from relaylab.codegen.operations.even_steps import Steps, even_steps
 from relaylab.codegen.operations.fused_body import FusedBody, Views, tensors_of
 from relaylab.codegen.operations.generic import lower_checked, lower_group, refuse_unproven
 from relaylab.codegen.operations.memo import KernelMemo
@@ -117,8 +118,12 @@ class Job:
         views_ = tuple(map(views, (*self.reads, *self.writes)))
         by = self.schedule and f"by {self.schedule}"
         own = sizes.signature(function) if sizes else ()
-        key = self.part, self.minimal, alike, packed, by, views_, own
+        key = self.part, self.minimal, alike, packed, by, views_, own, self.steps()
         return memo.once(function, key, make, stored, sizes if own else None)
+
+    def steps(self) -> tuple[object, ...]:
+        """What of its constants is in its code."""
+        return ()
 
     def _sizes(self) -> dict[str, OperandSource]:
         """The operand from which kernels of an open program take sizes."""
@@ -154,16 +159,26 @@ class LoweredJob(Job):
     """What comes from the loops that operators say themselves. `known` are the values of its inputs."""
 
     known: Mapping[Expr, NetworkValue]
+    found: tuple[Steps | None, ...] | None = field(default=None, init=False)
+
+    def steps(self) -> tuple[Steps | None, ...]:
+        """Of every tensor that is read the numbers that it is computed of; None of one that is loaded."""
+        if self.schedule is not None:
+            return (None,) * len(self.reads)
+        if self.found is None:
+            self.found = tuple(map(even_steps, self.reads))
+        return self.found
 
     def operands(self) -> dict[str, OperandSource]:
         """What is read and written, by role."""
-        read = {f"in{k}": t for k, t in enumerate(self.reads)}
+        read = {f"in{k}": t for k, (t, steps) in enumerate(zip(self.reads, self.steps())) if steps is None}
         return {**read, **{f"out{k}": t for k, t in enumerate(self.writes)}}
 
     def body(self, group: ProgramBuilder, views: Views) -> FusedBody:
         """What its expressions are in a group that reads its operands."""
-        tensors = {t: group.read(f"in{k}", views(t)) for k, t in enumerate(self.reads)}
-        return FusedBody(group, self.operation, self.known, tensors)
+        steps = dict(zip(self.reads, self.steps()))
+        tensors = {t: group.read(f"in{k}", views(t)) for k, t in enumerate(self.reads) if steps[t] is None}
+        return FusedBody(group, self.operation, self.known, tensors, {t: s for t, s in steps.items() if s})
 
 
 @dataclass(eq=False, slots=True)

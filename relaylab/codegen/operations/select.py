@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -31,6 +32,9 @@ from relaylab.ir.visit import operands_of
 from relaylab.loop.schedule import FROM, Schedule, placed
 from relaylab.op.base import OpPattern
 from relaylab.support.errors import RelayValueError
+
+AGAIN = 4096
+"""Elements from which on a step of its own costs less than computing again what it gives."""
 
 
 def jobs_of(
@@ -108,7 +112,10 @@ class _Selection:
         if any(_is_procedure(call) for call in self.calls):
             return self._cut(contractions)
         if not contractions:
-            return [self._generic(self.calls, self.body, self.operation.outputs)]
+            first = [self._before(call) for call in self.calls if self._reads_again(call)]
+            done = {call for job in first for call in job.calls}
+            rest = [call for call in self.calls if call not in done]
+            return [*first, self._generic(rest, self.body, self.operation.outputs)]
         if len(contractions) == 1:
             ((anchor, contraction),) = contractions.items()
             fused = self._fused(anchor, contraction)
@@ -180,6 +187,25 @@ class _Selection:
         return GenericJob(
             self.operation, reads, tuple(t for t, _ in results), known, tuple(calls), tuple(part for _, part in results)
         )
+
+    def _reads_again(self, call: Call) -> bool:
+        """Does it take elements twice or more, on average, that are computed with a question whether they are there?"""
+        data = call.args[0] if operator_of(call).name == "take" else None
+        if not isinstance(data, Call) or data in self.values or is_dynamic(call.checked_type):
+            return False
+        shapes = tensor_type(call).concrete_shape, tensor_type(data).concrete_shape
+        of = walk((data,), lambda e: () if e in self.values else operands_of(e))
+        padded = any(isinstance(e, Call) and operator_of(e).name in ("nn.pad", "nn.mirror_pad") for e in of)
+        return padded and math.prod(shapes[0]) >= max(2 * math.prod(shapes[1]), AGAIN)
+
+    def _before(self, call: Call) -> GenericJob:
+        """A job for the data of a call."""
+        data = cast("Call", call.args[0])
+        below = [c for c in walk((data,), lambda e: () if e in self.values else operands_of(e)) if isinstance(c, Call)]
+        tensor = self._tensor(tensor_type(data))
+        job = self._generic(below, data, (tensor,))
+        self.values[data] = tensor
+        return job
 
     # ---- one job per call
 
