@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import string
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -114,16 +116,22 @@ class einsum(OfSeveral):
 
         return b.sum([extents[x] for x in summed], value) if summed else value()
 
-    def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
+    def legal(self, inputs: Sequence[Expr], types: Sequence[Type]) -> Expr | None:
         """Products of matrices of two operands: batches are the letters that both and the result have, sums those that
         the result lacks.
         """
         pair, out = inputs[0], types[-1]
-        if not isinstance(pair, Tuple) or len(pair.fields) != 2 or out.dtype not in ("float32", "float64"):
+        if (
+            not isinstance(pair, Tuple)
+            or len(pair.fields) < 2
+            or getattr(out, "dtype", "") not in ("float32", "float64")
+        ):
             return None
         fields = [t for t in getattr(types[0], "fields", ()) if isinstance(t, TensorType)]
-        if len(fields) != 2 or any(type(d) is AnyDim for t in fields for d in t.shape):
+        if len(fields) < 2 or any(type(d) is AnyDim for t in fields for d in t.shape):
             return None
+        if len(fields) > 2:
+            return self._pairs(pair.fields, fields)
         (left, right), result = terms(self.equation, [len(t.shape) for t in fields])
         sizes = [dict(zip(term, t.shape)) for term, t in zip((left, right), fields)]
         both = set(left) & set(right)
@@ -145,6 +153,35 @@ class einsum(OfSeveral):
         found = call_operator("reshape", found, newshape=[extents[x] for x in (*batch, *rows, *columns)])
         order = [(*batch, *rows, *columns).index(x) for x in result]
         return found if order == sorted(order) else call_operator("transpose", found, axes=order)
+
+    def _pairs(self, operands: Sequence[Expr], fields: Sequence[TensorType]) -> Expr | None:
+        """Two operands at a time, those first whose products are fewest; None where that saves less than half."""
+        letters, result = terms(self.equation, [len(t.shape) for t in fields])
+        names = list(dict.fromkeys(x for term in letters for x in term))
+        extents: dict[str, int] = {}
+        for term, t in zip(letters, fields):
+            for x, n in zip(term, t.shape):
+                if not isinstance(n, int) or extents.setdefault(x, n) != n or len({*term}) < len(term):
+                    return None
+        if len(names) > len(string.ascii_letters):
+            return None
+        count = lambda term: math.prod(extents[x] for x in term)
+        short = dict(zip(names, string.ascii_letters))
+        written = lambda term: "".join(short[x] for x in term)
+        left, products = list(zip(operands, map(tuple, letters))), 0
+        while len(left) > 1:
+            sets = [{*term} for _, term in left]
+            sizes = {p: count(sets[p[0]] | sets[p[1]]) for p in itertools.combinations(range(len(left)), 2)}
+            pair = min(sizes, key=sizes.__getitem__)
+            (x, first), (y, second) = (left[k] for k in pair)
+            rest, both = [o for k, o in enumerate(left) if k not in pair], dict.fromkeys(first + second)
+            kept = tuple(n for n in both if n in result or any(n in term for _, term in rest)) if rest else (*result,)
+            products += count(both)
+            equation = f"{written(first)},{written(second)}->{written(kept)}"
+            types = [TensorType([extents[n] for n in term], fields[0].dtype) for term in (first, second, kept)]
+            inner = einsum.definition(equation=equation).legal([Tuple([x, y])], [TupleType(types[:2]), types[2]])
+            left = [*rest, (inner or call_operator("einsum", Tuple([x, y]), equation=equation), kept)]
+        return left[0][0] if 2 * products <= count(names) else None
 
     def macs(self, types: Sequence[Type], out: Type) -> int:
         fields = [t for t in types[0].fields if isinstance(t, TensorType)] if isinstance(types[0], TupleType) else []
