@@ -37,7 +37,7 @@ from relaylab.loop.program import Accumulate, Define, For, LoopNest, Statement, 
 from relaylab.loop.region import INTERLEAVED, SQUARES, StoreRegion, substitute, transposed_axes
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.sizes import factors
-from relaylab.loop.weight import weight
+from relaylab.loop.weight import FAR, LOADED, folding_cost, lane_cost, spread, weight
 
 GRAIN = 4096
 FEW_ITEMS = 8
@@ -184,12 +184,7 @@ def _shared_by_reductions(region: StoreRegion) -> frozenset[Axis] | None:
 
 def contiguity(simplifier: Simplifier, bodies: list[ScalarExpr], axis: Axis) -> float:
     """How well the loads under some expressions vectorise along an axis: +1 for unit or no stride, else -1."""
-    score, loads = 0.0, [n for n in post_order(*bodies) if isinstance(n, Load)]
-    depends = Dependence()
-    for load in loads:
-        stride = simplifier.linear(load.indices[0]).terms.get(axis, 0)
-        plain = stride in (0, 1, 2) and (stride > 0) == (axis in depends(load.indices[0]))
-        score += (1.0 if stride < 2 else 0.5) if plain else -1.0
+    score = sum((1.0 if n < 2 else 0.5) if 0 <= n <= 2 else -1.0 for n in spread(simplifier, bodies, axis))
     return (score + 0.1) * min(axis.extent, LANES) if score >= 0 else score  # 0.1: at a tie the longer axis wins
 
 
@@ -202,6 +197,10 @@ def interleaving_axis(region: StoreRegion, best: Axis, simplifier: Simplifier) -
     values = [region.stores[0].value]
     if not around:
         return None
+    if any(2 < n <= FAR for n in spread(simplifier, values, around[0])):
+        each = LOADED.get(best.extent, math.inf)  # as many vectors are sorted again where they are stored
+        cheaper = lane_cost(simplifier, values, around[0], each) <= lane_cost(simplifier, values, best, 1)
+        return around[0] if cheaper else None
     ours, theirs = (contiguity(simplifier, values, axis) for axis in (best, around[0]))
     return around[0] if theirs > ours else None
 
@@ -245,8 +244,14 @@ class _Builder:
             scattered = abs(strides[best]) != 1 and weight(self.region.stores[0].value) < EXPENSIVE
             return None if scattered else best
         bodies = [n.value for n in inner]
+        axes = [k for n in inner for k in n.axes]
+        if any(2 < n <= FAR for axis in (best, *axes) for n in spread(self.simplifier, bodies, axis)):
+            cost, once = lane_cost(self.simplifier, bodies, best), folding_cost(inner)
+            least = min(lane_cost(self.simplifier, bodies, k, once=once) for k in axes)
+            if min(cost, least) < math.inf:
+                return best if cost <= least else None
         own = contiguity(self.simplifier, bodies, best)
-        rival = max(contiguity(self.simplifier, bodies, k) for n in inner for k in n.axes)
+        rival = max(contiguity(self.simplifier, bodies, k) for k in axes)
         return best if own >= rival else None
 
     def _inside(self, roots: Roots, depth: int, vector: Axis | None) -> tuple[Statement, ...]:
@@ -337,7 +342,7 @@ class _Builder:
         axes = list(node.axes)
         vector: Axis | None = None
         if not lanes and not self.plain:
-            vector = max(axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
+            vector = self._along(node)
             cut = isinstance(node.value, Guard) and vector in self.depends(node.value.condition)
             vector = vector if vector.extent > (SHORT if cut else 1) else None
         if vector is not None:
@@ -345,6 +350,14 @@ class _Builder:
             axes.append(vector)
         loops = self._reduction_loops(node, local, kept, axes, vector, available)
         return [Define(local, identity(node.kind, node.dtype)), *loops], local
+
+    def _along(self, node: Reduce) -> Axis:
+        """The axis of a reduction that its vectors lie along best."""
+        costs = {a: lane_cost(self.simplifier, [node.value], a) for a in node.axes}
+        far = any(2 < n <= FAR for a in costs for n in spread(self.simplifier, [node.value], a))
+        if far and min(costs.values()) < math.inf:
+            return min(costs, key=costs.__getitem__)
+        return max(node.axes, key=lambda a: (contiguity(self.simplifier, [node.value], a), a.extent))
 
     def _reduction_loops(
         self, node: Reduce, local: Local, kept: Store | None, axes: list[Axis], vector: Axis | None,
