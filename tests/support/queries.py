@@ -67,7 +67,8 @@ MEANT = [
     ("conv2d  float16", "c"),
     ("/a\\/b/", ""),
     ("cost=5e6", "c"),
-    ("surprise>0", ""),
+    ("bytes_written>0", ""),
+    ("time>0", ""),
 ]
 """Queries and the ids that they mean."""
 WRONG = [
@@ -94,6 +95,8 @@ WRONG = [
     ("cost > 5", 5, "no spaces"),
     ("cost >5", 5, "no spaces"),
     ("op:relu >=", 8, "no spaces"),
+    ("surprise>0", 0, "there is no figure"),
+    ("op:relu & byts>0", 10, "bytes"),
 ]
 """Queries that cannot be understood, the place where, and a word of the reason."""
 COMPLETED = [

@@ -79,6 +79,17 @@ def known(name: str) -> Figure:
     return next((f for f in FIGURES.values() if key in map(_key, (f.name, *f.also))), Figure(name))
 
 
+def names_in(view: View) -> list[str]:
+    """The figures that queries over a view may name: the declared ones, and what `cost` of its parts says besides."""
+    declared = [name for f in FIGURES.values() for name in (f.name, *f.also)]
+    return [*dict.fromkeys([*declared, *(name for part in (*view.nodes, *view.groups) for name, _ in part.cost)])]
+
+
+def is_named(view: View, name: str) -> bool:
+    """Whether a figure of that name is declared, or a part of the view has it."""
+    return _key(name) in map(_key, names_in(view))
+
+
 def figures_of(view: View, part: Part) -> dict[str, float]:
     """All figures that a part has, under every name by which queries know them."""
     found = _costs(part)
@@ -123,6 +134,8 @@ def _intensity(view: View, part: Part) -> float | None:
 
 declare(Figure("MACs", "MAC", also=("cost",)))
 declare(Figure("bytes", "B", lambda view, part: moved(part) or None))
+declare(Figure("bytes read", "B", offered=False))
+declare(Figure("bytes written", "B", offered=False))
 declare(Figure("intensity", "MACs/B", _intensity, ratio=True))
 declare(Figure("time", "µs", measured=True))
 declare(Figure("inputs", of=lambda view, part: float(len(view.incoming.get(part.id, ()))), offered=False))

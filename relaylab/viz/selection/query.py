@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError
 from relaylab.support.table import did_you_mean
-from relaylab.viz.graph.figure import Part, known
+from relaylab.viz.graph.figure import Part, is_named, known, names_in
 from relaylab.viz.graph.view import Node, View
 
 Test = Callable[[View, Part], bool]
@@ -43,7 +43,7 @@ def select(view: View, query: str) -> tuple[str, ...]:
     """
     if not query.strip():
         return ()
-    program = tuple(_postfix(query))
+    program = tuple(_postfix(query, view))
     return tuple(p.id for p in (*view.nodes, *view.groups) if _holds(program, view, p))
 
 
@@ -108,7 +108,7 @@ def _closing(query: str, start: int) -> int:
     return at + 1
 
 
-def _postfix(query: str) -> Iterator[str | Test]:
+def _postfix(query: str, view: View) -> Iterator[str | Test]:
     """Tests and operators in the order of evaluation (Dijkstra's shunting yard)."""
     waiting: list[_Token] = []
     operand = True  # what may come next
@@ -116,7 +116,7 @@ def _postfix(query: str) -> Iterator[str | Test]:
         if operand != (token.kind in ("term", "!", "(")):
             raise _error(query, token.place, "a word is missing before this" if operand else "an operator is missing")
         if token.kind == "term":
-            yield _test(query, token)
+            yield _test(query, view, token)
         elif token.kind == ")":
             yield from _down_to_parenthesis(query, waiting, token)
         else:
@@ -172,7 +172,7 @@ def _holds(program: tuple[str | Test, ...], view: View, part: Part) -> bool:
 # -- terms -----------------------------------------------------------------------------------------
 
 
-def _test(query: str, token: _Token) -> Test:
+def _test(query: str, view: View, token: _Token) -> Test:
     head = _HEAD.match(token.text)
     if head is None and _LONE.fullmatch(token.text):
         raise _error(query, token.place, "a comparison has no spaces", "MACs>1e6")
@@ -184,13 +184,19 @@ def _test(query: str, token: _Token) -> Test:
     if not value:
         raise _error(query, place, f"`{name}{sign}` needs a value")
     if sign != ":":
-        return _figure_test(query, place, name, sign, value)
+        test = _figure_test(query, place, name, sign, value)
+        if not is_named(view, name):
+            raise _error(query, token.place, f"there is no figure `{name}`", _offered(name, names_in(view)))
+        return test
     if name not in FIELDS:
-        known = did_you_mean(name, FIELDS) or f"there are: {', '.join(FIELDS)}"
-        raise _error(query, token.place, f"there is no field `{name}`", known)
+        raise _error(query, token.place, f"there is no field `{name}`", _offered(name, FIELDS))
     texts, whole = FIELDS[name]
     matches = _matcher(query, place, value, whole)
     return lambda view, part: any(map(matches, texts(view, part)))
+
+
+def _offered(name: str, known: Collection[str]) -> str:
+    return did_you_mean(name, known) or f"there are: {', '.join(known)}"
 
 
 def _matcher(query: str, place: int, value: str, whole: bool) -> Callable[[str], bool]:

@@ -14,6 +14,8 @@ const COMPARE = {
   "=": (a, b) => a === b,
   "==": (a, b) => a === b,
 };
+const OFFERED = ["MACs", "bytes", "intensity", "users", "inputs"];
+const FIGURES = [...OFFERED, "cost", "bytes_read", "bytes_written", "time"]; // some pictures have no number of them
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 // the fields: the texts of a part, and whether a value must be the whole of one
@@ -106,14 +108,14 @@ function* joined(query) {
 }
 
 // Tests and operators in the order of evaluation (Dijkstra's shunting yard).
-function postfix(query) {
+function postfix(query, figures) {
   const [program, waiting] = [[], []];
   let operand = true; // what may come next
   for (const token of joined(query)) {
     const begins = ["term", "!", "("].includes(token.kind);
     if (operand !== begins)
       throw new QueryError(operand ? "a word is missing before this" : "an operator is missing", token.place);
-    if (token.kind === "term") program.push(testOf(token));
+    if (token.kind === "term") program.push(testOf(token, figures));
     else if (token.kind === ")") {
       while (waiting.length && waiting.at(-1).kind !== "(") program.push(waiting.pop().kind);
       if (!waiting.pop()) throw new QueryError("this parenthesis was never opened", token.place);
@@ -134,7 +136,7 @@ function postfix(query) {
 
 // ---- words
 
-function testOf({ text, place }) {
+function testOf({ text, place }, figures) {
   const head = headOf(text, 0);
   if (!head && LONE.test(text)) throw new QueryError("a comparison has no spaces", place, "MACs>1e6");
   if (!head) {
@@ -144,7 +146,13 @@ function testOf({ text, place }) {
   const [all, name, sign] = head;
   const [value, at] = [text.slice(all.length), place + all.length];
   if (!value) throw new QueryError(`\`${all}\` needs a value`, at);
-  if (sign !== ":") return figureTest(name, sign, value, at);
+  if (sign !== ":") {
+    const test = figureTest(name, sign, value, at);
+    const known = [...new Set([...FIGURES, ...figures])];
+    if (!known.some((f) => figureKey(f) === figureKey(name)))
+      throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${known.join(", ")}`);
+    return test;
+  }
   if (!Object.hasOwn(FIELDS, name))
     throw new QueryError(`there is no field \`${name}\``, place, `there are: ${Object.keys(FIELDS).join(", ")}`);
   const [texts, whole] = FIELDS[name];
@@ -169,22 +177,26 @@ function matcher(value, place, whole) {
   return (p, field, texts) => ((p.known ??= {})[field] ??= texts(p).map(alike)).some(holds);
 }
 
+// `bytes read` is written `bytes_read`
+const figureKey = (name) => name.toLowerCase().replaceAll(" ", "_");
+
 function figureTest(name, sign, value, place) {
   const plain = value.replaceAll("_", "");
   if (!NUMBER.test(plain))
     throw new QueryError(`\`${value}\` is not a number`, place, `fields of text are written ${name}:${value}`);
-  const [limit, holds, key] = [Number(plain), COMPARE[sign], name.toLowerCase()];
+  const [limit, holds, key] = [Number(plain), COMPARE[sign], figureKey(name)];
   return ({ figures }) => Object.hasOwn(figures, key) && holds(figures[key], limit);
 }
 
 /**
  * Whether a part is meant by a query; null for the empty one. Throws a `QueryError`.
  * @param {string} text
+ * @param {Iterable<string>} figures  the names of figures that the parts may have besides those of every picture
  * @returns {Test | null}
  */
-export function query(text) {
+export function query(text, figures = []) {
   if (!text.trim()) return null;
-  const program = postfix(text);
+  const program = postfix(text, figures);
   return (part) => {
     const stack = [];
     for (const step of program) {
@@ -219,7 +231,7 @@ export function completions(text, parts) {
   const quoted = (t) => (/[\s,&|!()"'/]/.test(t) && !/^[\w.]+=[([].*[)\]]$/.test(t) ? JSON.stringify(t) : t);
   const values = often.map((t) => `${field || "op"}:${quoted(t)}`);
   const keys = field ? [] : Object.keys(FIELDS).map((name) => `${name}:`);
-  const figures = field || !wanted ? [] : ["MACs>", "bytes>", "intensity>", "users>", "inputs>"];
+  const figures = field || !wanted ? [] : OFFERED.map((name) => `${name}>`);
   const begins = [...keys, ...figures].filter((name) => alike(name).startsWith(wanted));
   return { from: text.length - word.length, words: [...begins, ...values].filter((w) => w !== word) };
 }

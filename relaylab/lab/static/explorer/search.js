@@ -14,13 +14,15 @@ export class Search {
   /**
    * @param {{ canvases: () => import("../canvas/canvas.js").Canvas[], leave: () => void,
    *   brief: () => boolean, has: (id: string) => boolean, selected: () => string, pick: (id: string) => void,
-   *   mark: (ids: Set<string>) => void, parts: () => Promise<any[][]>, kept: () => void }} act
+   *   figures: () => string[], mark: (ids: Set<string>) => void, parts: () => Promise<any[][]>, kept: () => void }} act
    */
   constructor(act) {
     this.act = act;
     this.turns = 0;
     this.running = Promise.resolve(); // what is under way; keys that ask what is found wait for it
     this.shown = ""; // the query whose hits are shown
+    /** @type {Set<string>} */
+    this.measured = new Set(); // names of figures that parts have
     this.far = []; // hits that are not drawn
     this.at = -1; // the completion that is chosen
     /** @type {Map<string, any>[]} */
@@ -68,6 +70,7 @@ export class Search {
         for (let at = table.get(part.group || ""); at; at = table.get(at.group)) part.groups.push(at.title);
       }
     this.tables = tables;
+    this.measured = new Set(tables.flatMap((t) => [...t.values()].flatMap((p) => Object.keys(p.figures ?? {}))));
   }
 
   run() {
@@ -77,16 +80,16 @@ export class Search {
   async hunt() {
     const turn = (this.turns += 1);
     this.shown = this.text;
+    if (this.text || document.activeElement === this.field) await this.load();
+    if (turn !== this.turns) return;
     let test = null;
     this.wrong = null;
     try {
-      test = query(this.text);
+      test = query(this.text, [...this.act.figures(), ...this.measured]);
     } catch (error) {
       if (!(error instanceof QueryError)) throw error;
       this.wrong = error;
     }
-    if (this.text || document.activeElement === this.field) await this.load();
-    if (turn !== this.turns) return;
     const canvases = this.act.canvases();
     const found = canvases.map((c, i) => (test ? this.of(c, i < canvases.length - 1, test) : []));
     canvases.forEach((c, i) => ((c.hits = found[i]), c.mark(test && new Set(found[i]))));
