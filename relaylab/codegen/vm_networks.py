@@ -150,7 +150,7 @@ class _Chain:
                 for a in value.args:
                     if a not in inner and a not in constants and a not in params:
                         params[a] = Var(f"p{len(params)}", a.checked_type)
-                args = [inner.get(a) or constants.get(a) or params[a] for a in value.args]
+                args = [next(known[a] for known in (inner, constants, params) if a in known) for a in value.args]
                 body.append((inner[var], Call(kernel, args, span=value.span)))
         within = Counter(used)
         return _called([v for v in members if facts.uses[v] > within[v]], inner, params, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 from relaylab.ir.declare import field, node
 from relaylab.ir.display import Printed, node_text
@@ -10,7 +10,7 @@ from relaylab.ir.node import Node, expect, set_field
 from relaylab.ir.trail import default_span
 from relaylab.ir.types import Type
 from relaylab.support.checked import checked
-from relaylab.support.errors import RelayValueError, kind_of
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.support.hook import Hook
 from relaylab.support.source import AnySpan, MergedSpan, Span
 
@@ -145,6 +145,24 @@ class Expr(Node, Printed):
 
     def __repr__(self) -> str:
         return node_text(self)
+
+
+def no_truth(expr: Expr) -> NoReturn:
+    """What `if`, `and` and `not` of Python get of an expression that stands for a value."""
+    raise RelayTypeError(
+        "an expression is neither true nor false: it has a value when the program runs",
+        code="ir.no-truth",
+        help="relay.If(condition, then, otherwise) decides then; `x is not None` asks whether there is an expression",
+    )
+
+
+def no_items(expr: Expr, index: Any) -> Any:
+    """What `x[0]`, a loop and unpacking get of an expression that is not written as a tuple."""
+    raise RelayTypeError(
+        "an expression has no items: Python does not know its value",
+        code="ir.no-items",
+        help="relay.TupleGetItem(x, 0) is a field of a tuple; relay.take and relay.strided_slice are parts of a tensor",
+    )
 
 
 def set_type(expr: Expr, found: Type | None) -> None:

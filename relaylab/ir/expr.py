@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs, DictAttrs
-from relaylab.ir.base import Expr, VirtualDevice, placed, set_type
+from relaylab.ir.base import Expr, VirtualDevice, no_items, no_truth, placed, set_type
 from relaylab.ir.declare import Each, Maybe, MaybeEach, One, field, node
 from relaylab.ir.display import Shown
 from relaylab.ir.node import expect, set_field
@@ -37,26 +37,25 @@ class Callee(Expr):
 
 
 class ExprWithOp(Callee):
-    """An expression that Python's operators apply to: `x + y`, `-x`, `x < y`, `x(y)`, `x.astype("int8")`."""
+    """An expression that Python's operators apply to: `x + y`, `-x`, `x @ y`, `x < y`, `x(y)`, `x.astype("int8")`.
+
+    What stands on the other side is an expression: `RelayTypeError` for numbers, arrays and tuples.
+    """
 
     __slots__ = ()
+    __bool__, __getitem__ = no_truth, no_items
+    __array_ufunc__ = None  # numpy leaves `array + x` to x, in the place of a sum for each number of the array
 
     def _binary(self, name: str, other: object) -> ExprWithOp:
         if isinstance(other, Expr):
             return python_operator(name, self, other)
         if isinstance(other, (int, float, np.generic)):
-            raise RelayTypeError(
-                f'convert "{other}" with `const` first', code="ir.python-number", help=f"write relay.const({other!r})"
-            )
-        if isinstance(other, TupleWrapper):
-            raise RelayTypeError(
-                f"`{name}` needs one expression; this is a tuple of {len(other)}",
-                code="ir.tuple-operand",
-                help="take one field: x[0]",
-            )
-        raise RelayTypeError(
-            f"`{name}` is not supported between an expression and {kind_of(other)}", code="ir.bad-operand"
-        )
+            known = getattr(self.inferred or getattr(self, "type_annotation", None), "dtype", None)
+            help = f"write relay.const({other!r}" + (f', "{known}")' if known else ")")
+            raise RelayTypeError(f'convert "{other}" with `const` first', code="ir.python-number", help=help)
+        helps = {np.ndarray: "write relay.const(array)", TupleWrapper: "take one field: x[0]"}
+        message = f"`{name}` is not supported between an expression and {kind_of(other)}"
+        raise RelayTypeError(message, code="ir.bad-operand", help=helps.get(type(other), ""))
 
     def __neg__(self) -> ExprWithOp:
         return python_operator("negative", self)
@@ -81,6 +80,8 @@ class ExprWithOp(Callee):
     def __sub__(self, other: object) -> ExprWithOp:
         return self._binary("subtract", other)
 
+    __rsub__ = __sub__  # of two expressions the left one is asked: what comes here is refused, whatever the side
+
     def __mul__(self, other: object) -> ExprWithOp:
         return self._binary("multiply", other)
 
@@ -89,11 +90,17 @@ class ExprWithOp(Callee):
     def __truediv__(self, other: object) -> ExprWithOp:
         return self._binary("divide", other)
 
-    def __rsub__(self, other: object) -> ExprWithOp:
-        return self._binary("subtract", other)
+    __rtruediv__ = __truediv__
 
-    def __rtruediv__(self, other: object) -> ExprWithOp:
-        return self._binary("divide", other)
+    def __pow__(self, other: object) -> ExprWithOp:
+        return self._binary("power", other)
+
+    __rpow__ = __pow__
+
+    def __matmul__(self, other: object) -> ExprWithOp:
+        return self._binary("nn.matmul", other)
+
+    __rmatmul__ = __matmul__
 
     def astype(self, dtype: object) -> ExprWithOp:
         """The expression cast to a data type."""
@@ -435,10 +442,6 @@ def as_expr(value: object) -> Expr:
         return value.astuple()
     if isinstance(value, (list, tuple)):
         return Tuple(map(as_expr, cast(Iterable[object], value)))
-    if isinstance(value, (int, float, np.generic, np.ndarray)):
-        raise RelayTypeError(
-            f"expected an expression, not {kind_of(cast(object, value))}",
-            code="ir.python-number",
-            help="write relay.const(value)",
-        )
-    raise RelayTypeError(f"expected an expression, not {kind_of(value)}", code="ir.wrong-kind")
+    number = isinstance(value, (int, float, np.generic, np.ndarray))
+    code, help = ("ir.python-number", "write relay.const(value)") if number else ("ir.wrong-kind", "")
+    raise RelayTypeError(f"expected an expression, not {kind_of(value)}", code=code, help=help)

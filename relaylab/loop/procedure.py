@@ -52,6 +52,7 @@ class Procedure:
         self._programs: list[LoopProgram] = []
         self._open: list[list[Statement]] = []
         self._scratch: list[Tensor] = []
+        self._stored: set[Tensor] = set()
         self._names: Counter[str] = Counter()
         self._simplify = Simplifier()
 
@@ -62,10 +63,22 @@ class Procedure:
             self._program((), ())
         return self._programs
 
+    def check_stored(self, name: str, outs: Sequence[Tensor]) -> None:
+        """RelayValueError if nothing was stored in a result of the procedure of an operator: it would be what memory
+        held before.
+        """
+        for k, out in enumerate(outs):
+            if out not in self._stored and 0 not in out.shape:
+                which = f"result {k}" if len(outs) > 1 else "its result"
+                message = f"the procedure of {name} stores nothing in {which}"
+                help = "write every element: p.store(out, index, value), or p.each(out, element)"
+                raise RelayValueError(message, code="loop.not-stored", help=help)
+
     # ---- loops
 
     def each(self, out: Tensor, element: Callable[..., ScalarExpr]) -> None:
         """Store `element(*i)` at every index of a result, in any order and in parallel."""
+        self._stored.add(out)
         flat, strides, offset = self.group.where(out)
         axes = tuple(_axis(f"i{d}", n) for d, n in enumerate(out.shape))
         value = self.group.flat(element(*axes))
@@ -157,6 +170,7 @@ class Procedure:
 
     def store(self, tensor: Tensor, at: Sequence[Position] | Position, value: ScalarExpr | Number) -> None:
         """`tensor[at] = value`; nothing for a tensor without elements."""
+        self._stored.add(tensor)
         indices = tuple(map(as_index, (at,) if isinstance(at, (ScalarExpr, int)) else at))
         if 0 in tensor.shape:
             return
@@ -226,6 +240,7 @@ def perform(outs: Sequence[OutSpec], write: Callable[..., None], inputs: Ins) ->
     results = [operand(f"out{k}", np.zeros(spec.shape, spec.dtype)) for k, spec in enumerate(outs)]
     procedure = Procedure(group)
     write(procedure, *results, *ins)
+    procedure.check_stored("this operator", results)
     for program in procedure.programs:
         run(program, memory)
     return [memory[group.where(t)[0]].reshape(t.shape) for t in results]

@@ -9,11 +9,15 @@ import numpy as np
 
 from relaylab.ir import Constant, Expr, Function, FunctionWithFields, IRModule, TensorType, Var, free_vars, substitute
 from relaylab.ir.trail import derived
-from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of
+from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError, kind_of, warn
+from relaylab.support.table import did_you_mean
 from relaylab.transform.engine.context import PassContext
 from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
 from relaylab.transform.engine.renewal import as_function
+
+
+_LOOKED_AT = 16  # weights of another network are all unknown: comparing each name with each is slow
 
 
 def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
@@ -32,7 +36,8 @@ def bind(expr: Expr, binds: Mapping[Var, Expr]) -> Expr:
 
 
 def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
-    """`func` with the parameters of these names made constants; names that it does not have are ignored.
+    """`func` with the parameters of these names made constants; names that it does not have are ignored, with a
+    warning where one that it has looks like it.
 
     `params` holds arrays (numpy or anything with `.numpy()`). A shape or a data type other than the parameter's
     annotation (but for the width of floats), or a name that two parameters share, raises `RelayValueError`.
@@ -55,7 +60,16 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
             )
         if found:
             binds[found[0]] = derived(_constant(name, found[0], value), found[0])
+    _warn_of_slips([n for n in params if n not in by_name], [n for n in by_name if n not in params])
     return as_function(bind(func, binds))
+
+
+def _warn_of_slips(unknown: list[str], left: list[str]) -> None:
+    """Names of nothing are usual, of weights that are bound already or that no pass has left; slips are not."""
+    for name in unknown[:_LOOKED_AT] if left else ():
+        meant = did_you_mean(str(name), left)
+        if meant:
+            warn(f"the function has no parameter `{name}`: {meant}")
 
 
 def _constant(name: str, var: Var, value: object) -> Constant:

@@ -271,6 +271,7 @@ class ProcedureJob(LoweredJob):
         outs = [group.read(f"out{k}", views(t)) for k, t in enumerate(self.writes)]
         procedure = Procedure(group)
         operator.facets(cast("Attrs | None", self.call.attrs)).procedure(procedure, *outs, *ins)
+        procedure.check_stored(operator.name, outs)
         for program in procedure.programs:
             yield lower_checked(program, target, (self.call,)).by_content(group.name)
 

@@ -273,8 +273,9 @@ class batch_matmul(Product):
     def legal(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         few = not types[0].is_dynamic and types[0].concrete_shape[2 if self.transpose_a else 1] <= FEW_ROWS
         found = in_float32(self, inputs, types, keep=_waited_for(types[1]) if few else ())
-        found = found or self._of_few_rows(inputs, types)
-        return found or (self._narrow(inputs, types) if few and _waited_for(types[1]) else None)
+        if found is None:
+            found = self._of_few_rows(inputs, types)
+        return self._narrow(inputs, types) if found is None and few and _waited_for(types[1]) else found
 
     def _narrow(self, inputs: Sequence[Expr], types: Sequence[TensorType]) -> Expr | None:
         """Few rows by a large right side that was floats of 16 bits: those are read."""

@@ -97,7 +97,7 @@ class Names:
 
     def variable(self, name: str) -> Var | None:
         """The variable `name` (with its `%`), bound or declared free."""
-        return self.variables.known.get(name) or self.free.get(name)
+        return self.variables.known.get(name, self.free.get(name))
 
     def global_var(self, name: str, token: int, span: Span) -> GlobalVar:
         """The one global variable of that name."""

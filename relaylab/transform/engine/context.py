@@ -16,6 +16,7 @@ from relaylab.support.errors import (
     RelayTypeError,
     RelayValueError,
     named,
+    shown,
     warn,
 )
 from relaylab.support.source import python_place
@@ -134,7 +135,7 @@ class PassContext:
         self.opt_level = int(opt_level)
         self.required_pass = _names(required_pass, "required_pass")
         self.disabled_pass = _names(disabled_pass, "disabled_pass")
-        self.instruments = list(() if instruments is None else instruments)
+        self.instruments = _instruments(instruments)
         self.config = _checked_config(config or {})
 
     @staticmethod
@@ -177,7 +178,7 @@ class PassContext:
     def override_instruments(self, instruments: Iterable[object] | None) -> None:
         """Put other instruments in the place of the present ones."""
         self._guarded(lambda: self._each("exit_pass_ctx"))
-        self.instruments = list(() if instruments is None else instruments)
+        self.instruments = _instruments(instruments)
         self._enter_instruments()
 
     def _enter_instruments(self) -> None:
@@ -222,6 +223,38 @@ class PassContext:
         parts += [f"{k}={list(v)}" for k in ("required_pass", "disabled_pass") if (v := getattr(self, k))]
         parts += [f"config={self.config}"] if self.config else []
         return f"PassContext({', '.join(parts)})"
+
+
+HOOKS = ("enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass")
+
+
+class _ClassName:
+    """The name of an instrument's class, for instruments that say no other."""
+
+    def __get__(self, instrument: object, kind: type) -> str:
+        return kind.__name__
+
+
+class PassInstrument:
+    """The base of instruments. All hooks are optional:
+
+    `enter_pass_ctx()`, `exit_pass_ctx()`, `should_run(mod, info) -> bool`,
+    `run_before_pass(mod, info)`, `run_after_pass(mod, info)`.
+    """
+
+    name = _ClassName()
+
+
+def _instruments(given: Iterable[object] | None) -> list[object]:
+    """The instruments; `RelayTypeError` for what has none of the hooks, which would watch nothing."""
+    instruments = list(() if given is None else given)
+    for instrument in instruments:
+        hooked = isinstance(instrument, PassInstrument) or any(hasattr(instrument, hook) for hook in HOOKS)
+        if isinstance(instrument, type) or not hooked:
+            message = f"{shown(instrument)} is no instrument, whose hooks are {', '.join(HOOKS)}"
+            help = "give an object of a class that has one of them"
+            raise RelayTypeError(message, code="pass.instrument", help=help)
+    return instruments
 
 
 def _hook(instrument: object, name: str, *args: object) -> object:

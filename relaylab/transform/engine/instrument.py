@@ -10,29 +10,13 @@ from typing import IO, TYPE_CHECKING, TypeVar, overload
 
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayTypeError
+from relaylab.transform.engine.context import PassInstrument
 
 if TYPE_CHECKING:
     from relaylab.ir import IRModule
     from relaylab.transform.engine.info import PassInfo
 
 C = TypeVar("C", bound=type)
-
-
-class _ClassName:
-    """The name of an instrument's class, for instruments that say no other."""
-
-    def __get__(self, instrument: object, kind: type) -> str:
-        return kind.__name__
-
-
-class PassInstrument:
-    """The base of instruments. All hooks are optional:
-
-    `enter_pass_ctx()`, `exit_pass_ctx()`, `should_run(mod, info) -> bool`,
-    `run_before_pass(mod, info)`, `run_after_pass(mod, info)`.
-    """
-
-    name = _ClassName()
 
 
 @overload

@@ -193,7 +193,7 @@ class _Converter:
         memo: dict[ir.Expr, ir.Expr] = {**raw, node: out}
         steps: Bindings = []
         for arg, g in zip(node.args, gradient_rule(node)(node, node, grad), strict=True):
-            cell = self.cells.get(arg) or self.duals.get(arg)
+            cell = self.cells.get(arg, self.duals.get(arg))
             if cell is not None:
                 steps += _added(cell, type_of(arg), g, memo)
         step = ir.Function((), _bound(steps, ir.Call(back, ())), ir.TupleType())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, cast
 
 from relaylab.ir import Call, Expr, Function, IRModule, Op, TensorType, facets, op_name
+from relaylab.ir.visit import operators_in
 from relaylab.op.layout import convertible, parse_layout
 from relaylab.support.checked import checked
 from relaylab.support.errors import RelayValueError, warn
@@ -133,10 +134,28 @@ def choose_layouts(site: Site, desired: Mapping[str, Sequence[str]]) -> LayoutPl
     return _own_layout(site, desired[name]) if "layout" in site.attrs.fields else None
 
 
-def _warn_unknown(desired: Mapping[str, Sequence[str]]) -> None:
-    for name in desired:
-        if name not in _KERNELS and "layout" not in Op.get(name).definition.fields:
+def _check_asked(desired: Mapping[str, Sequence[str]]) -> None:
+    for name, layouts in desired.items():
+        if not layouts or (name in _KERNELS and len(layouts) > 2):
+            raise RelayValueError(
+                f"{len(layouts)} layouts are asked for {name}",
+                code="layout.count",
+                help="give that of the data and, of an operator with a kernel, that of the weight",
+            )
+        if not _has_layout(Op.get(name)):
             warn(f"ConvertLayout cannot choose the layout of {name}")
+
+
+def _has_layout(op: Op) -> bool:
+    return op.name in _KERNELS or "layout" in op.definition.fields
+
+
+def _warn_of_none(desired: Mapping[str, Sequence[str]], mod: IRModule) -> None:
+    """Lists of operators for all programs are usual; one that only names others than the program has is a slip."""
+    ops = sorted({op for f in mod.functions.values() for op in operators_in(f)}, key=lambda op: op.name)
+    others = [op.name for op in ops if _has_layout(op)]
+    if desired and others and not any(op.name in desired for op in ops):
+        warn(f"ConvertLayout finds no {' and no '.join(desired)} in the program, which has {', '.join(others)}")
 
 
 @pass_(
@@ -154,7 +173,11 @@ class ConvertLayout(FunctionPass):
     ]
 
     def __post_init__(self) -> None:
-        _warn_unknown(self.desired_layouts)
+        _check_asked(self.desired_layouts)
+
+    def apply(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        _warn_of_none(self.desired_layouts, mod)
+        return super().apply(mod, ctx)
 
     def run(self, func: Function, mod: IRModule, ctx: PassContext) -> Expr:
         return rewrite_layouts(func, lambda site: choose_layouts(site, self.desired_layouts), self._asked)

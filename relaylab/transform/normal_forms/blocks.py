@@ -90,7 +90,7 @@ class LetBlocks:
         if node is self.root or isinstance(node, self.atoms) or (let is None and not self.binds(node)):
             return value
         var = let.var if let is not None else derived(Var("x", span=node.span), node)
-        self._push(node, var, value, let or node)
+        self._push(node, var, value, node if let is None else let)
         return var
 
     def _block(self, owner: Expr, slot: int, body: Expr) -> Expr:

@@ -236,7 +236,8 @@ class _Closures:
             raise _refused("a captured variable has no type", "run InferType first")
         name = self.types.fresh_name(f"Lambda{len(kind.lambdas)}_{kind.header.name_hint}")
         constructor = Constructor(name, cast("list[Type]", types), kind.header)
-        kind.lambdas.append(_Lambda(constructor, captured, own and cast(Var, self.vars.get(own, own)), func))
+        itself = None if own is None else cast(Var, self.vars.get(own, own))
+        kind.lambdas.append(_Lambda(constructor, captured, itself, func))
         return Call(constructor, captured, span=func.span)
 
     def define(self) -> None:

@@ -66,7 +66,7 @@ class _Region:
         for node in walk(self.outs, lambda n: () if n in made else children(n)):
             if node not in made:
                 new = made[node.args[0]] if is_call_to(node, BEGIN, END) else None
-                made[node] = new or derived(rebuild(node, [made[c] for c in children(node)]), node)
+                made[node] = derived(rebuild(node, [made[c] for c in children(node)]), node) if new is None else new
         body = made[self.outs[0]] if len(self.outs) == 1 else Tuple([made[n] for n in self.outs])
         attrs = {"Inline": 1, "Compiler": self.region.target, "global_symbol": symbol, "Primitive": 1}
         func = Function(params, copied(body, *self.outs), None, (), attrs)

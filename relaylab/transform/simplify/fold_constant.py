@@ -115,7 +115,8 @@ class ConstantFolder:
     def _call(self, call: Call, op: Op, old: Expr) -> Expr:
         name = op_name(call)
         if name in _SHAPES:
-            return _shape_known(call, old) or call
+            shape = _shape_known(call, old)
+            return call if shape is None else shape
         known = all(map(_is_known, call.args))
         if not known and name not in _PRODUCTS:
             return call

@@ -127,12 +127,12 @@ class GraphBuilder:
         named = f"@{self.plan.name}" if func is self.plan.root and self.plan.name else ""
         kind = "primitive" if func.is_primitive else "function"
         title = named or (facts.kernel_title(func) if func.is_primitive else facts.function_title(func))
-        shown = call or func
+        shown = func if call is None else call
         return Group(
             "",
             kind,
             title,
-            detail="a call of this function" if call else "",
+            detail="" if call is None else "a call of this function",
             type=self._type(shown),
             attrs=facts.attrs_of(func),
             span=facts.place_of(shown),

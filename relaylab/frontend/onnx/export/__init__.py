@@ -89,7 +89,8 @@ def _plain(mod: IRModule) -> IRModule:
             return new
         canonicalize = getattr(facets(new), "canonicalize", None)
         types = [arg.checked_type for arg in (*old.args, old)]
-        return (canonicalize and canonicalize(list(new.args), types)) or new
+        made = canonicalize(list(new.args), types) if canonicalize else None
+        return new if made is None else made
 
     main = rewrite(mod["main"], plain)
     return mod if main is mod["main"] else infer_module(IRModule.from_expr(main))
