@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import NoReturn, Protocol, TypeVar, runtime_checkable
 
 from relaylab.ir.declare import field, node
 from relaylab.ir.display import Printed, node_text
@@ -156,7 +156,7 @@ def no_truth(expr: Expr) -> NoReturn:
     )
 
 
-def no_items(expr: Expr, index: Any) -> Any:
+def no_items(expr: Expr, index: int) -> Expr:
     """What `x[0]`, a loop and unpacking get of an expression that is not written as a tuple."""
     raise RelayTypeError(
         "an expression has no items: Python does not know its value",

@@ -53,7 +53,7 @@ class ExprWithOp(Callee):
             known = getattr(self.inferred or getattr(self, "type_annotation", None), "dtype", None)
             help = f"write relay.const({other!r}" + (f', "{known}")' if known else ")")
             raise RelayTypeError(f'convert "{other}" with `const` first', code="ir.python-number", help=help)
-        helps = {np.ndarray: "write relay.const(array)", TupleWrapper: "take one field: x[0]"}
+        helps: dict[type, str] = {np.ndarray: "write relay.const(array)", TupleWrapper: "take one field: x[0]"}
         message = f"`{name}` is not supported between an expression and {kind_of(other)}"
         raise RelayTypeError(message, code="ir.bad-operand", help=helps.get(type(other), ""))
 

@@ -16,7 +16,6 @@ from relaylab.transform.engine.declare import pass_
 from relaylab.transform.engine.manager import ModulePass
 from relaylab.transform.engine.renewal import as_function
 
-
 _LOOKED_AT = 16  # weights of another network are all unknown: comparing each name with each is slow
 
 

@@ -14,8 +14,8 @@ const COMPARE = {
   "=": (a, b) => a === b,
   "==": (a, b) => a === b,
 };
-const OFFERED = ["MACs", "bytes", "intensity", "users", "inputs"];
-const FIGURES = [...OFFERED, "cost", "bytes_read", "bytes_written", "time"]; // some pictures have no number of them
+const USUAL_FIGURES = ["MACs", "bytes", "intensity", "users", "inputs"];
+const KNOWN_FIGURES = [...USUAL_FIGURES, "cost", "bytes_read", "bytes_written", "time"]; // not in every picture
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 // the fields: the texts of a part, and whether a value must be the whole of one
@@ -148,7 +148,7 @@ function testOf({ text, place }, figures) {
   if (!value) throw new QueryError(`\`${all}\` needs a value`, at);
   if (sign !== ":") {
     const test = figureTest(name, sign, value, at);
-    const known = [...new Set([...FIGURES, ...figures])];
+    const known = [...new Set([...KNOWN_FIGURES, ...figures])];
     if (!known.some((f) => figureKey(f) === figureKey(name)))
       throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${known.join(", ")}`);
     return test;
@@ -231,7 +231,7 @@ export function completions(text, parts) {
   const quoted = (t) => (/[\s,&|!()"'/]/.test(t) && !/^[\w.]+=[([].*[)\]]$/.test(t) ? JSON.stringify(t) : t);
   const values = often.map((t) => `${field || "op"}:${quoted(t)}`);
   const keys = field ? [] : Object.keys(FIELDS).map((name) => `${name}:`);
-  const figures = field || !wanted ? [] : OFFERED.map((name) => `${name}>`);
+  const figures = field || !wanted ? [] : USUAL_FIGURES.map((name) => `${name}>`);
   const begins = [...keys, ...figures].filter((name) => alike(name).startsWith(wanted));
   return { from: text.length - word.length, words: [...begins, ...values].filter((w) => w !== word) };
 }
