@@ -1,4 +1,7 @@
-"""What all expressions have: a type, once inference has run, a place, and a device if the program names one."""
+"""What all expressions have: a type, once inference has run, a place, and a device if the program names one.
+
+Choices: docs/choices.md, The language.
+"""
 
 from __future__ import annotations
 

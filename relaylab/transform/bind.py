@@ -1,4 +1,7 @@
-"""Binding parameters: weights become constants of the program."""
+"""Binding parameters: weights become constants of the program.
+
+Choices: docs/choices.md, The language.
+"""
 
 from __future__ import annotations
 
