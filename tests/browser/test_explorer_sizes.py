@@ -194,3 +194,25 @@ def test_the_menu_of_more_tools_closes_by_escape_and_by_a_click_beside_it(page, 
         close()
         opened.wait_for(state="detached")
     assert page.errors == []
+
+
+@pytest.mark.parametrize("width", SIZES)
+def test_what_is_found_has_room_beside_the_search_field(page, path, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(path.as_uri())
+    page.wait_for_selector(".rl-explorer .rl-view .node")
+    page.locator(".rl-search").fill("bytes_read>0 & users>0")
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent.includes('hit')")
+    page.wait_for_timeout(100)  # the bar is arranged a frame later
+    clear = """() => {
+        const [field, hits, bar] = ['.rl-search', '.rl-hits', '.rl-bar'].map((s) =>
+            document.querySelector('.rl-explorer ' + s).getBoundingClientRect());
+        const at = document.elementFromPoint(hits.right - 2, (hits.top + hits.bottom) / 2);
+        return [field.width >= 80, hits.right <= bar.right, at?.className];
+    }"""
+    assert page.evaluate(clear) == [True, True, "rl-hits"]
+    page.locator(".rl-search").fill("readrs>1")
+    page.wait_for_function("() => document.querySelector('.rl-hits').textContent === 'not understood'")
+    says = page.locator(".rl-query")
+    assert "there is no figure" in says.inner_text() and "bytes_read" in says.inner_text()
+    assert says.evaluate("e => e.scrollWidth <= e.clientWidth")

@@ -148,9 +148,9 @@ function testOf({ text, place }, figures) {
   if (!value) throw new QueryError(`\`${all}\` needs a value`, at);
   if (sign !== ":") {
     const test = figureTest(name, sign, value, at);
-    const known = [...new Set([...KNOWN_FIGURES, ...figures])];
-    if (!known.some((f) => figureKey(f) === figureKey(name)))
-      throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${known.join(", ")}`);
+    const known = new Map([...figures, ...KNOWN_FIGURES].map((f) => [figureKey(f), f]));
+    if (!known.has(figureKey(name)))
+      throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${[...known.values()].join(", ")}`);
     return test;
   }
   if (!Object.hasOwn(FIELDS, name))

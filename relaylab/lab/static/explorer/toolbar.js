@@ -32,7 +32,7 @@ export class Toolbar {
   /**
    * @param {{ tabs: string[], get: (name: string) => any, choose: (name: string, value: string) => void,
    *   back: () => void, forward: () => void, views: () => void, help: () => void,
-   *   search: Node[], field: HTMLElement, overlay: HTMLElement, tools: HTMLElement[], list: () => void,
+   *   search: Element[], field: HTMLElement, overlay: HTMLElement, tools: HTMLElement[], list: () => void,
    *   panel: () => void, focus: () => void, full: () => void, map: () => void,
    *   level: (name: string) => void, turned: (() => void) | null }} act
    */
@@ -96,7 +96,8 @@ export class Toolbar {
       e.stopPropagation();
       this.more.open = false;
     });
-    new ResizeObserver(() => this.arrange()).observe(this.element);
+    const room = new ResizeObserver(() => this.arrange());
+    for (const part of [this.element, ...act.search]) room.observe(part); // what is found needs room beside the field
     this.place.append(...this.items);
     this.marks(false, false);
   }
