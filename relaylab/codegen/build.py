@@ -40,10 +40,10 @@ from relaylab.support.errors import RelayError, RelayTypeError, RelayValueError,
 from relaylab.support.foreign import FOREIGN
 from relaylab.support.handover import hand_over_soon
 from relaylab.support.progress import part
-from relaylab.transform import BindParams, PassContext, Sequential, default_passes
+from relaylab.transform import PassContext
 from relaylab.transform.engine.recipes import noting
 from relaylab.transform.micro_batch import micro_batches
-from relaylab.transform.normal_forms.first_order import first_order
+from relaylab.transform.pipeline import optimize as after_passes
 
 WINOGRAD = "relay.codegen.winograd"
 BASELINE = "llvm -mcpu=x86-64"
@@ -75,7 +75,9 @@ def build(
     with unchanged_files(mod, params), no_collection(), noting() as recipes, compilation:
         _entry(compilation)  # follows from the target alone, and while the passes run LLVM has nothing else to do
         # The program after the passes has no other owner: its weights go as they are packed.
-        return compile_main(_optimized(mod, params), wanted, mod_name, chosen, ir_mod, recipes, compilation)
+        return compile_main(
+            after_passes(inline_external(mod), params), wanted, mod_name, chosen, ir_mod, recipes, compilation
+        )
 
 
 def optimize(
@@ -83,7 +85,7 @@ def optimize(
 ) -> tuple[IRModule, dict[str, Any]]:
     """The module after all passes of `relay.build` at the current level, and the parameters it still lacks: none."""
     parse_target(target)
-    return _optimized(_module(ir_mod), params), {}
+    return after_passes(inline_external(_module(ir_mod)), params), {}
 
 
 def compile_main(
@@ -256,11 +258,6 @@ def _module(ir_mod: object) -> IRModule:
             help='name the function to compile "main"',
         )
     return ir_mod
-
-
-def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    bound = BindParams(params)(mod) if params else mod
-    return Sequential(default_passes())(first_order(inline_external(bound)))
 
 
 def entry_target(target: CpuTarget) -> CpuTarget:

@@ -41,7 +41,7 @@ from relaylab.support.checked import checked
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayTypeError, RelayValueError, is_a, kind_of
 from relaylab.support.words import counted
-from relaylab.transform import BindParams, InferType, Sequential, default_passes
+from relaylab.transform import InferType, optimize
 
 
 @checked
@@ -236,12 +236,7 @@ def compile(
         mod = IRModule.from_expr(mod)
     source = inline_external(mod)
     with unchanged_files(source, params), no_collection():
-        return executable_of(_optimized(source, params), target, (source, params or {}))
-
-
-def _optimized(mod: IRModule, params: Mapping[str, Any] | None) -> IRModule:
-    bound = BindParams(params)(mod) if params else mod
-    return Sequential(default_passes(vm=True))(bound)
+        return executable_of(optimize(source, params, vm=True), target, (source, params or {}))
 
 
 def executable_of(
@@ -281,7 +276,7 @@ class VMCompiler:
             mod = IRModule.from_expr(mod)
         parse_target(target)
         self.set_params(params or {})
-        return _optimized(inline_external(mod), self.params), self.get_params()
+        return optimize(inline_external(mod), self.params, vm=True), self.get_params()
 
     def lower(self, mod: IRModule, target: object = None, target_host: object = None) -> None:
         """Run the passes; `codegen` comes next."""

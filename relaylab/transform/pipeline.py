@@ -8,9 +8,8 @@ from typing import Any
 from relaylab.ir import IRModule
 from relaylab.transform.bind import BindParams
 from relaylab.transform.engine.context import PassContext
-from relaylab.transform.engine.history import History
 from relaylab.transform.engine.infer_type import InferType
-from relaylab.transform.engine.manager import Pass, run_pipeline
+from relaylab.transform.engine.manager import Pass, Sequential
 from relaylab.transform.fusion.fuse_attention import FuseAttention
 from relaylab.transform.fusion.fuse_ops import FuseOps
 from relaylab.transform.fusion.label_ops import LabelOps
@@ -21,6 +20,7 @@ from relaylab.transform.legalize import Legalize
 from relaylab.transform.micro_batch import MicroBatch
 from relaylab.transform.normal_forms.dead_code_elimination import DeadCodeElimination
 from relaylab.transform.normal_forms.eta_expand import EtaExpand
+from relaylab.transform.normal_forms.first_order import first_order
 from relaylab.transform.normal_forms.lambda_lift import LambdaLift
 from relaylab.transform.normal_forms.to_a_normal_form import ToANormalForm
 from relaylab.transform.normal_forms.to_basic_block_normal_form import ToBasicBlockNormalForm
@@ -78,11 +78,11 @@ def prefix_passes(vm: bool = False) -> list[Pass]:
     return [*passes, AlterOpLayout(), FastMath(), FoldConstant()]
 
 
-def default_passes(opt_level: int | None = None, vm: bool = False, ctx: PassContext | None = None) -> list[Pass]:
-    """The passes of `relay.build` (or of the virtual machine) that run at a level (None: that of the context), and
-    those that the context (None: the current one) requires.
+def default_passes(opt_level: int | None = None, vm: bool = False) -> list[Pass]:
+    """The passes of `relay.build` (or of the virtual machine) that run at a level (None: that of the current context),
+    and those that the context requires.
     """
-    ctx = ctx or PassContext.current()
+    ctx = PassContext.current()
     level = ctx.opt_level if opt_level is None else opt_level
 
     def enabled(passes: list[Pass]) -> list[Pass]:
@@ -96,12 +96,9 @@ def default_passes(opt_level: int | None = None, vm: bool = False, ctx: PassCont
     return enabled(passes) + [InferType(), Inline(), InferType(), LabelOps(), *enabled([MicroBatch()])]
 
 
-def optimize(
-    mod: IRModule, params: Mapping[str, Any] | None = None, vm: bool = False, ctx: PassContext | None = None
-) -> History:
-    """The default pipeline run on a module, parameters bound first, everything kept. Raises what a pass raised."""
-    passes = default_passes(None, vm, ctx)
-    history = run_pipeline(mod, [BindParams(params), *passes] if params else passes, ctx)
-    if history.error is not None:
-        raise history.error
-    return history
+def optimize(mod: IRModule, params: Mapping[str, Any] | None = None, vm: bool = False) -> IRModule:
+    """The module that code is made of, for `relay.build` or for the virtual machine: `params` bound first, then the
+    default passes of the current context. Raises what a pass raises.
+    """
+    bound = BindParams(params)(mod) if params else mod
+    return Sequential(default_passes(vm=vm))(bound if vm else first_order(bound))
