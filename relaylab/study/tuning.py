@@ -12,6 +12,7 @@ from pathlib import Path
 
 from relaylab import relay
 from relaylab.codegen.build import parse_target
+from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RECORDS, RecordStore, TuningRecord, current_version, default_records
 from relaylab.runtime.threads import checked as checked_threads
 from relaylab.runtime.threads import num_threads, threads_used
@@ -23,7 +24,7 @@ from relaylab.support.cluster import ClusterClient
 from relaylab.support.errors import RelayValueError
 from relaylab.support.words import counted
 from relaylab.transform import PassContext
-from relaylab.tune import Tuner, TuningStep
+from relaylab.tune import CostModel, Tuner, TuningStep
 
 
 @dataclass
@@ -89,6 +90,7 @@ def tune(
     opt_level: int = 3,
     on_step: Callable[[TuningStep], None] | None = None,
     client: ClusterClient | str | None = None,
+    model: Callable[[CpuTarget, int], CostModel] = CostModel,
 ) -> Tuning:
     """Search schedules for the kernels of a program for so many seconds, and keep what is measured.
 
@@ -96,7 +98,9 @@ def tune(
     is not measured again. Ctrl-C ends the search at any time. With `client`, a `distributed.Client` or the address of
     a cluster, its workers measure, each for its own CPU (needs `pip install "relaylab[dask]"`).
 
-    Raises RelayValueError `tune.budget`, `records.*`, `cluster.*`.
+    `model`, a `CostModel` of one's own, ranks the schedules that wait to be measured.
+
+    Raises RelayValueError `tune.budget`, `records.*`, `cluster.*`, RelayTypeError `tune.model`.
     """
     program = with_known_sizes(load(what))
     path = Path(records) if records is not None else default_records()
@@ -107,7 +111,7 @@ def tune(
     with PassContext(opt_level=opt_level):
         mod, _ = relay.optimize(program.mod, "llvm", dict(program.params))
     found = Tuning(program, RecordStore(path, create=True), count, opt_level)
-    tuner = Tuner(mod, target, found.store, count, client=client)
+    tuner = Tuner(mod, target, found.store, count, client=client, model=model)
     try:
         with closing(tuner.run(seconds)) as steps:  # whatever ends it ends its processes
             for step in steps:

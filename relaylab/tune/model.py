@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from relaylab.loop.expr import INDEX, Axis, Guard, Load, ScalarExpr, Tensor, pos
 from relaylab.loop.program import TURN_BY_TURN, Accumulate, For, LoopProgram, Statement, Store, inside, values
 from relaylab.loop.simplify import Simplifier
 from relaylab.loop.weight import weight
+from relaylab.support.errors import RelayTypeError, shown
 
 LATENCY, PORTS = 4, 2  # cycles of a sum, vector operations and loads per cycle
 CACHES = ((32 << 10, 32.0), (1 << 20, 8.0))  # bytes of a cache, and bytes per cycle from behind it
@@ -70,7 +72,10 @@ class Features:
 
 
 class CostModel:
-    """Predicts microseconds. `learn` fits the correction to records of the same CPU and number of threads."""
+    """Predicts microseconds. `learn` fits the correction to records of the same CPU and number of threads.
+
+    One of your own overrides `microseconds`, `learn` or both; `study.tune(..., model=Own)` ranks by it.
+    """
 
     def __init__(self, target: CpuTarget, threads: int):
         self.target, self.threads = target, threads
@@ -92,6 +97,14 @@ class CostModel:
         if self.correction is None:
             return plain
         return plain * math.exp(float(np.clip(np.array(features.vector()) @ self.correction, -5, 5)))
+
+    def predicted(self, features: Features) -> float:
+        """What `microseconds` says; `RelayTypeError` if that is no number, by which nothing can be ranked."""
+        found: object = self.microseconds(features)
+        if not isinstance(found, Real) or math.isnan(float(found)):
+            message = f"the cost model {type(self).__name__} predicts {shown(found)}"
+            raise RelayTypeError(message, code="tune.model", help="return a number of microseconds")
+        return float(found)
 
 
 def features_of(program: LoopProgram, target: CpuTarget) -> Features:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RecordStore, TuningRecord, current_version
 from relaylab.ir import IRModule
 from relaylab.support.cluster import ClusterClient
-from relaylab.support.errors import RelayValueError
+from relaylab.support.errors import RelayTypeError, RelayValueError, kind_of
 from relaylab.support.line_process import Answer
 from relaylab.tune.fleet import Batch, Fleet, Measured, fleet_of
 from relaylab.tune.model import CostModel, Features, features_of
@@ -85,12 +85,12 @@ class KernelSearch:
             listed = ((str(c.schedule), c.program) for c in candidates(self.task.plain, target))
             self.waiting = [(text, features_of(program, target)) for text, program in listed if text not in self.known]
         if self.measured >= self.learned:
-            self.waiting.sort(key=lambda pair: -model.microseconds(pair[1]))
+            self.waiting.sort(key=lambda pair: -model.predicted(pair[1]))
             self.learned = self.measured + AGAIN
         best, taken = min(r.us for r in self.best.values()), list[str]()
         while self.waiting and len(taken) < count:
             schedule, features = self.waiting.pop()
-            if self.measured >= LEAST and model.microseconds(features) > HOPELESS * best:
+            if self.measured >= LEAST and model.predicted(features) > HOPELESS * best:
                 self.waiting.clear()
                 break
             self.features[schedule] = features
@@ -103,7 +103,8 @@ class Tuner:
     """Tunes the kernels of a fused module for a target, with a number of threads, into a store.
 
     `limit` is how many seconds a schedule may take to be built and measured. With a `client` (of Dask, or an address)
-    the workers of a cluster measure, each for its own CPU if the target is this machine's.
+    the workers of a cluster measure, each for its own CPU if the target is this machine's. `model(target, threads)`
+    ranks what is tried.
     """
 
     mod: IRModule
@@ -112,6 +113,7 @@ class Tuner:
     threads: int = 1
     limit: float = 10.0
     client: ClusterClient | str | None = None
+    model: Callable[[CpuTarget, int], CostModel] = CostModel
     measured: int = field(default=0, init=False)
 
     def run(self, seconds: float) -> Generator[TuningStep]:
@@ -196,6 +198,9 @@ class Tuner:
         return self.store.find(threads=self.threads, version=current_version(), **cpu, **wanted)
 
     def _model(self) -> CostModel:
-        model = CostModel(self.target, self.threads)
+        model: object = self.model(self.target, self.threads)
+        if not isinstance(model, CostModel):
+            message = f"a cost model is made by a class of relaylab.tune.CostModel, not {kind_of(model)}"
+            raise RelayTypeError(message, code="tune.model", help="derive a class from CostModel and give it")
         model.learn(self._records(status="ok"))
         return model

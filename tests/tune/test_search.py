@@ -18,7 +18,7 @@ from relaylab.codegen.isa.target import CpuTarget
 from relaylab.codegen.operations.records import RecordStore
 from relaylab.support import line_process
 from relaylab.support.errors import RelayError
-from relaylab.tune import fleet, process, search, tasks_of
+from relaylab.tune import CostModel, fleet, process, search, tasks_of
 from relaylab.tune.worker import Bench, agree, difference
 
 X, W = relay.var("x", shape=(6, 20)), relay.const(np.ones((40, 20), "float32"))
@@ -84,6 +84,38 @@ def test_a_search_keeps_every_measurement_and_goes_on_where_it_stopped(fake, tmp
     known = {(r.kernel, r.schedule) for r in kept}
     fresh = [s for s in again if s.record.schedule and (s.record.kernel, s.record.schedule) in known]
     assert not fresh and len(fake.asked) - before <= 2 * len(again)
+
+
+class FewestFirst(CostModel):
+    """Sees work items only, the fewest first."""
+
+    def learn(self, records):
+        pass
+
+    def microseconds(self, features):
+        return float(features.items)
+
+
+def test_a_cost_model_of_ones_own_decides_what_is_measured_first(fake, tmp_path):
+    def order(name, **options):
+        store = RecordStore(tmp_path / name, create=True)
+        steps = search.Tuner(fused(), HOST, store, 1, **options).run(30)
+        return [json.loads(s.record.features)[-1] for s in steps if s.record.features][:8]
+
+    fewest = order("fewest.sqlite", model=FewestFirst)
+    assert fewest == sorted(fewest) and fewest != order("usual.sqlite")
+
+
+@pytest.mark.parametrize("value", [None, "fast", float("nan")])
+def test_a_cost_model_that_predicts_no_number_is_told(fake, tmp_path, value):
+    class Broken(CostModel):
+        def microseconds(self, features):
+            return value
+
+    with pytest.raises(RelayError, match="the cost model Broken predicts"):
+        study.tune(PROGRAM, 30, tmp_path / "r.sqlite", 1, model=Broken)
+    with pytest.raises(RelayError, match="a cost model is made by a class"):
+        study.tune(PROGRAM, 30, tmp_path / "s.sqlite", 1, model=lambda target, threads: value)
 
 
 def test_a_kernel_that_computes_nothing_has_no_schedules(fake, tmp_path):
