@@ -446,3 +446,10 @@ def test_annotated_regions() -> None:
     assert [(r.target, len(r.ins), len(r.outs), len(r.nodes)) for r in found] == [("c", 2, 1, 5), ("d", 1, 1, 3)]
     assert found.get_region(inner) is found.get_region(first) is not found.get_region(second)
     assert found.get_region(X) is None and len(found) == 2
+
+
+def test_features_have_the_numbers_of_relay() -> None:
+    """The enumeration of `tvm.relay.analysis.Feature`, in its order."""
+    names = "Var GlobalVar Constant Tuple TupleGetItem Function Op Call Let If RefCreate RefRead RefWrite Constructor"
+    wanted = [f"f{name}" for name in (*names.split(), "Match", "Graph", "LetRec")]
+    assert [(f.name, f.value) for f in Feature] == [(name, k) for k, name in enumerate(wanted)]

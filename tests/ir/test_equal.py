@@ -382,3 +382,9 @@ def test_types_with_shared_parts_are_walked_once() -> None:
     var = TypeVar("A")
     for a, b in zip(doubled(var), doubled(F3)):
         assert substitute_type(a, {var: F3}) == b
+
+
+@pytest.mark.parametrize("other", [TensorType((2,), "float32"), PatternVar(Var("p")), [], 3, None, IRModule({})])
+def test_things_of_different_kinds_differ(other: object) -> None:
+    for mine in (Var("x"), TensorType((3,), "float32")):
+        assert not structural_equal(mine, other) and not structural_equal(other, mine)

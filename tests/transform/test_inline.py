@@ -48,3 +48,11 @@ def test_an_operator_with_an_effect_keeps_its_lets() -> None:
     x = relay.var("x", shape=(2,))
     mod = IRModule({"main": Function([x], Let(Var("_"), Call(Op.get("memory.kill"), [x]), x))})
     assert first_order(mod) is mod
+
+
+def test_functions_that_live_elsewhere_stay_functions() -> None:
+    text = """def @there(%a: float32, Inline=1, ATTR) -> float32 { add(%a, %a) }
+    def @main(%x: float32) -> float32 { @there(%x) }"""
+    for attr, kept in (("Extern=1", True), ('Compiler="dnn"', True), ("Note=1", False)):
+        mod = relay.transform.Inline()(relay.transform.InferType()(relay.fromtext(text.replace("ATTR", attr))))
+        assert isinstance(mod["main"].body.op, Function) == kept and len(mod.functions) == 1
