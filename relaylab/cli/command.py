@@ -88,16 +88,16 @@ def folder(path: str) -> Path:
     return Path(path)
 
 
-def passes_of(text: str | None) -> list[Pass] | None:
+def passes_of(text: str | None) -> list[Pass | str] | None:
     """`A,B(option=1)` as passes; None for the default ones."""
     from relaylab import study
+    from relaylab.study.pipeline import is_default
 
-    return [study.pass_of(part) for part in study.split(text)] if text else None
+    return [p if is_default(p) else study.pass_of(p) for p in study.split(text)] if text else None
 
 
 def save_exploration(
     exploration: Exploration,
-    passes: list[Pass] | None,
     path: str,
     doing: Callable[[str], None] = lambda part: None,
     language: str | None = None,
@@ -116,4 +116,4 @@ def save_exploration(
         return exploration.save(path, paper)
     from relaylab.lab import saved_page
 
-    return saved_page.save(exploration, path, passes, doing, language or "")
+    return saved_page.save(exploration, path, doing=doing, language=language or "")

@@ -42,9 +42,7 @@ def explore_command(args: argparse.Namespace) -> int:
         progress(f"writing {path} …")
         doing = partial(_writing, str(path))
         _, seconds = study.timed(
-            lambda path=path, doing=doing: save_exploration(
-                exploration, None, str(path), doing, args.lang, **on_paper(args)
-            )
+            lambda path=path, doing=doing: save_exploration(exploration, str(path), doing, args.lang, **on_paper(args))
         )
         progress("")
         report[path.suffix[1:]] = str(path)

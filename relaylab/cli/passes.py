@@ -20,12 +20,11 @@ def passes_command(args: argparse.Namespace) -> int:
         return 0
     from relaylab import explorer, study
 
-    chosen = passes_of(args.passes)
-    exploration = study.explore(args.program, args.opt_level, chosen, not args.no_verify)
+    exploration = study.explore(args.program, args.opt_level, passes_of(args.passes), not args.no_verify)
     if args.heat:
         say(f"wrote {explorer.heat(exploration).save(args.heat, **on_paper(args))}", quiet=args.json)
     for path in args.output or ():
-        written = save_exploration(exploration, chosen, path, language=args.lang, **on_paper(args))
+        written = save_exploration(exploration, path, language=args.lang, **on_paper(args))
         say(f"wrote {written}", quiet=args.json)
     if args.worth and exploration.crash is None:
         say(str(study.worth(exploration)), quiet=args.json)

@@ -25,7 +25,7 @@ from relaylab.study.compare import small_form
 from relaylab.study.exploration import Exploration
 from relaylab.study.kernels import Kernels
 from relaylab.study.live import LiveText
-from relaylab.study.pipeline import Pipeline
+from relaylab.study.pipeline import Pipeline, passes_of
 from relaylab.support.collection import no_collection
 from relaylab.support.errors import RelayError, RelayValueError
 from relaylab.support.progress import heard
@@ -50,7 +50,7 @@ class Session:
     def __init__(self, exploration: Exploration, passes: Iterable[Pass | str] | None = None):
         self.program, self.opt_level = exploration.program, exploration.opt_level
         known = exploration.pipeline
-        wanted = None if passes is None else [*passes]
+        wanted = None if passes is None else passes_of(passes, self.opt_level)
         if wanted is None or [item.made for item in known.items] == wanted:
             self.pipeline = known.branch()
         else:

@@ -12,15 +12,18 @@ from relaylab.ir import IRModule
 from relaylab.lab.arguments import Namespace, is_own_pass, one_line, program_of, value_of
 from relaylab.lab.options import on_paper
 from relaylab.study.compare import Passes
+from relaylab.study.pipeline import is_default
 from relaylab.support.errors import RelayError, kind_of
 from relaylab.transform import Pass, create
 
 
-def passes_of(text: str | None, namespace: Namespace) -> list[Pass] | None:
-    """`A,B(option=1),my_pass` as passes: registered names, calls of factories, or pass objects of the notebook."""
+def passes_of(text: str | None, namespace: Namespace) -> list[Pass | str] | None:
+    """`A,B(option=1),my_pass` as passes: registered names, calls of factories, or pass objects of the notebook;
+    `default` is left as it is.
+    """
     if not text:
         return None
-    return [whole_pass(part, namespace) for part in study.split(text)]
+    return [part if is_default(part) else whole_pass(part, namespace) for part in study.split(text)]
 
 
 def whole_pass(part: str, namespace: Namespace) -> Pass:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
@@ -189,7 +188,7 @@ class RelayMagics(_Shell, Magics):
         exploration = study.explore(program, self.level(args), passes, not args.no_verify)
         for path, one in ((args.pdf, exploration), (args.html, None)):
             if path:
-                writer = one or explorer(exploration, passes, args)
+                writer = one or explorer(exploration, args)
                 print(f"wrote {writer.save(path, **on_paper(args))}")
         if args.worth:
             return self.give(args, study.worth(exploration))
@@ -198,7 +197,7 @@ class RelayMagics(_Shell, Magics):
         if args.static:
             tell(args, "\n".join(map(str, exploration.rows)))
             return self.give(args, exploration) if args.out else None
-        return self.saved(args, explorer(exploration, passes, args))
+        return self.saved(args, explorer(exploration, args))
 
     @takes(
         MagicOption("before", help="a program"),
@@ -432,12 +431,12 @@ class RelayMagics(_Shell, Magics):
         print(help_text(line, RelayMagics))
 
 
-def explorer(of: study.Exploration, passes: Iterable[Pass | str] | None, args: argparse.Namespace) -> PassExplorer:
+def explorer(of: study.Exploration, args: argparse.Namespace) -> PassExplorer:
     """The widget that steps through an exploration, with what `options.EXPLORER` says."""
     from relaylab.lab.explorer import PassExplorer  # it needs anywidget, which the other magics do not
 
     chosen = {"language": args.lang, "slides": args.slides, "direction": args.direction}
-    return PassExplorer(of, passes, **{name: value for name, value in chosen.items() if value})
+    return PassExplorer(of, **{name: value for name, value in chosen.items() if value})
 
 
 def reference() -> list[Entry]:

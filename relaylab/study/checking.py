@@ -75,8 +75,16 @@ def _with_logits(mod: IRModule) -> IRModule:
 @checked
 def difference(before: IRModule, after: IRModule, seed: int = 0) -> float:
     """How far apart two programs are when the interpreter runs both on the same seeded inputs: 0 is not at all,
-    infinity that they give other shapes. Raises RelayError `explore.function` for results that cannot be compared."""
+    infinity that they give other shapes. Raises RelayError `explore.function` for results that cannot be compared,
+    `explore.other-inputs` for programs that take another number of inputs."""
     first, second = (relay.transform.InferType()(mod) for mod in (before, after))
+    taken, wanted = (len(mod["main"].params) for mod in (first, second))
+    if taken != wanted:
+        raise RelayError(
+            f"these programs cannot be given the same inputs: one takes {taken}, the other {wanted}",
+            code="explore.other-inputs",
+            help="bind the same parameters in both: relay.transform.BindParams(params)(mod)",
+        )
     inputs = random_inputs(first["main"], seed)
     expected, got = (comparable(Interpreter(mod).evaluate()(*inputs)) for mod in (first, second))
     return distance(got, expected)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -298,20 +298,32 @@ def split(text: str) -> list[str]:
 
 
 def passes_of(what: str | Iterable[Pass | str] | None, opt_level: int) -> list[Pass | str]:
-    """The passes of a pipeline: a list, a text `A,B(x=1)`, `default-A-B` (the default ones without some), or None."""
-    if what is not None and not isinstance(what, str):
-        given: list[Pass | str] = list(what) if hasattr(what, "__iter__") else [cast(Pass, what)]
-        wrong = next((p for p in given if not isinstance(p, str | Pass)), None)
-        if wrong is not None:
-            raise RelayTypeError(
-                f"a pipeline is made of passes and their names, not of {kind_of(wrong)}",
-                code="study.not-a-pass",
-                help='write "FuseOps", relay.transform.FuseOps(2), or a list of them',
-            )
-        return given
-    start, *without = (what or DEFAULT).split("-")
-    if start != DEFAULT:
-        return list(split(what or ""))
+    """The passes of a pipeline: a list, a text `A,B(x=1)`, or None for the default ones. Among others `default` is all
+    of those, `default-A-B` those without some.
+    """
+    if what is None or isinstance(what, str):
+        given: list[Pass | str] = [*split(what or DEFAULT)]
+    else:
+        given = list(what) if hasattr(what, "__iter__") else [cast(Pass, what)]
+    wrong = next((p for p in given if not isinstance(p, str | Pass)), None)
+    if wrong is not None:
+        raise RelayTypeError(
+            f"a pipeline is made of passes and their names, not of {kind_of(wrong)}",
+            code="study.not-a-pass",
+            help='write "FuseOps", relay.transform.FuseOps(2), or a list of them',
+        )
+    found: list[Pass | str] = []
+    for p in given:
+        found += _default_without(p.split("-")[1:], opt_level) if isinstance(p, str) and is_default(p) else [p]
+    return found
+
+
+def is_default(part: str) -> bool:
+    """Whether a part of a pipeline's text stands for the default passes: `default`, `default-FuseOps`."""
+    return part.split("-")[0] == DEFAULT
+
+
+def _default_without(without: Sequence[str], opt_level: int) -> list[Pass]:
     usual = default_passes(opt_level)
     names = [p.info.name for p in usual]
     for name in without:

@@ -141,3 +141,21 @@ def test_no_run_is_no_measurement():
     for call in (lambda: study.worth("mlp", runs=0), lambda: study.compare("mlp").times(-1)):
         with pytest.raises(RelayError, match="at least one run"):
             call()
+
+
+def test_the_default_passes_stand_among_others():
+    usual = [row.name for row in study.explore("mlp").rows]
+    assert [row.name for row in study.explore("mlp", passes="ToMixedPrecision,default").rows] == [
+        "ToMixedPrecision", *usual
+    ]  # fmt: skip
+    assert study.explore("mlp", passes=["default-FuseOps", "FuseOps"]).rows[-1].name == "FuseOps"
+    found = study.compare("mlp", "default", "ToMixedPrecision,default")
+    casts = next(q for q in found.quantities if q.name == "numeric error")
+    assert casts.a < 1e-6 < casts.b < 1e-2
+
+
+def test_programs_of_other_inputs_are_not_compared():
+    program = study.load("mlp")
+    bound = relay.transform.BindParams(dict(program.params))(program.mod)
+    with pytest.raises(RelayError, match="cannot be given the same inputs: one takes 7, the other 1"):
+        study.difference(program.mod, bound)
