@@ -40,11 +40,11 @@ def elu(g: Graph, node: OnnxNode, x: Expr) -> Expr:
 
 
 def exponential(g: Graph, x: Expr, alpha: float, gamma: float = 1.0, width: float = 1.0) -> Expr:
-    """gamma * x where x > 0, else gamma * alpha * (exp(x / width) - 1)."""
+    """gamma * x where x >= 0, so that -0.0 stays -0.0, else gamma * alpha * (exp(x / width) - 1)."""
     inner = x if width == 1 else op.divide(x, g.const(width, x))
     below = op.multiply(g.const(gamma * alpha, x), op.subtract(op.exp(op.minimum(inner, g.const(0, x))), g.const(1, x)))
     above = x if gamma == 1 else op.multiply(g.const(gamma, x), x)
-    return op.where(op.greater(x, g.const(0, x)), above, below)
+    return op.where(op.greater_equal(x, g.const(0, x)), above, below)
 
 
 @converts("Selu", unused=_OLD)

@@ -47,12 +47,13 @@ def prelu(g: TorchGraph, node: AtenNode, x: Expr, weight: Expr) -> Expr:
 
 @converts("elu")
 def elu(g: TorchGraph, node: AtenNode, x: Expr, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expr:
-    """scale * (x if x > 0 else alpha * (exp(input_scale * x) - 1)); the exponential never sees what is above 0."""
+    """scale * (x if x >= 0 else alpha * (exp(input_scale * x) - 1)); the exponential never sees what is above 0, and
+    -0.0 stays -0.0."""
     zero, one = g.const(0, x), g.const(1, x)
     below = op.minimum(x, zero)
     below = below if input_scale == 1 else op.multiply(below, g.const(input_scale, x))
     curve = op.multiply(op.subtract(op.exp(below), one), g.const(alpha * scale, x))
-    return op.where(op.greater(x, zero), x if scale == 1 else op.multiply(x, g.const(scale, x)), curve)
+    return op.where(op.greater_equal(x, zero), x if scale == 1 else op.multiply(x, g.const(scale, x)), curve)
 
 
 @converts("gelu")

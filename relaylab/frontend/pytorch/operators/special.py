@@ -82,7 +82,10 @@ def scaled_erfc(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
 
 @converts("erfinv")
 def erfinv(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
-    """A polynomial of log(1 - x²) (Giles, 2010), made exact by Halley's steps on erf, in the tails on erfc."""
+    """A polynomial of log(1 - x²) (Giles, 2010), made exact by Halley's steps on erf, in the tails on erfc.
+
+    Where the polynomial ends, which only float64 reaches, erfc(z) is nearly exp(-z²) / (sqrt(pi) z) (DLMF 7.12.1).
+    """
     x = g.to(x, node.dtype)
     size, one = op.abs(x), g.const(1, x)
     away = op.negative(op.log(op.multiply(op.subtract(one, size), op.add(one, size))))
@@ -90,6 +93,9 @@ def erfinv(g: TorchGraph, node: AtenNode, x: Expr) -> Expr:
     guess = op.where(op.less(away, g.const(5, x)), _horner(g, near, _INNER), _horner(g, far, _OUTER))
     z = op.multiply(guess, size)
     rest = op.subtract(one, size)
+    for _ in range(2 if node.dtype == "float64" else 0):
+        square = op.add(op.log(rest), op.log(op.multiply(z, g.const(math.sqrt(math.pi), x))))
+        z = op.where(op.less(away, g.const(16, x)), z, op.sqrt(op.negative(square)))
     for _ in range(2 if node.dtype == "float64" else 1):
         tail = op.multiply(op.exp(op.negative(op.multiply(z, z))), g.const(2 / math.sqrt(math.pi), x))
         middle = op.subtract(op.erf(z), size)

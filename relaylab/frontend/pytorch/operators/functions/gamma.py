@@ -67,7 +67,9 @@ def lgamma(g: TorchGraph, x: Expr) -> Expr:
         away = d.plus(z, -root)
         share = op.minimum(op.maximum(d.plus(away, 0.5), d.number(0)), d.number(1))
         close = op.less_equal(op.abs(away), half)
-        out = op.where(close, op.multiply(away, d.clenshaw(share, _ratio(root))), out)
+        near = op.multiply(away, d.clenshaw(share, _ratio(root)))
+        near = op.where(op.equal(away, d.number(0)), d.number(0), near)  # of 1 the factor is below 0
+        out = op.where(close, near, out)
     sine = op.abs(op.sin(_fraction_of_turn(d, x)))
     pole = op.logical_and(back, op.equal(sine, d.number(0)))
     mirrored = op.subtract(d.number(math.log(math.pi)), op.add(op.log(sine), out))
