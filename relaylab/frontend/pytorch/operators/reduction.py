@@ -96,7 +96,14 @@ def all_(g: TorchGraph, node: AtenNode, x: Expr, dim: Dims = None, keepdim: bool
 
 
 def _variance(g: TorchGraph, x: Expr, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Expr, Expr]:
-    """Variance and mean; the sum of squares is divided by the count less the correction, but not by less than 0."""
+    """Variance and mean; the sum of squares is divided by the count less the correction, but not by less than 0.
+
+    Of 16 bits in float32: the mean would be rounded before it is taken off.
+    """
+    narrow = g.dtype(x)
+    if narrow in ("float16", "bfloat16"):
+        spread, middle = _variance(g, g.to(x, "float32"), dim, correction, keepdim)
+        return g.to(spread, narrow), g.to(middle, narrow)
     axes = g.axes_of(x, dim)
     centre = op.mean(x, axis=axes, keepdims=True)
     apart = op.subtract(x, centre)
