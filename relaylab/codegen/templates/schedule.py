@@ -157,7 +157,8 @@ def _cost(
             panel = problem.depth * wide * width * item_bytes(problem.dtype)
             far = once or panel > L1_PANEL
             # One that leaves no room for the next beside it comes from beyond the second-level cache for every tile.
-            beyond = BEYOND if 2 * panel > target.facts.second_cache and not once else 1.0
+            kept = once or problem.weights.kind == "gathered" or 2 * panel <= target.facts.second_cache
+            beyond = 1.0 if kept else BEYOND
             step = step_cycles(rows, wide, supply * beyond if far else 0.0)
             each = problem.depth * step + TILE_OVERHEAD + STORE_CYCLES * products
             total += each * row_times * wide_times
