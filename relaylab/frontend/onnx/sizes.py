@@ -161,7 +161,8 @@ def _divided(a: Number, b: Number) -> Number:
 def _modulo(a: Size, b: Size) -> object:
     """Of the divisor's sign, so the quotient is rounded down."""
     if isinstance(b, SymbolicDim):
-        return a - times_in(a, b) * b
+        full: Any = times_in(a, b)
+        return a - full * b
     if not b > 0:
         raise UndecidedSize("a remainder of no positive size", code="type.symbolic")
     whole: Any = a // b
