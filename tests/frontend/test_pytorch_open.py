@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -144,3 +145,21 @@ def test_sizes_that_are_given_by_name_keep_it(exported: bool) -> None:
     assert str(twice["main"].ret_type) == "Tensor[(2 * n, 4), float32]"
     with pytest.raises(RelayError, match=r"Tensor\[\(n, 9\), float32\] is given|refuses"):
         relay.frontend.from_pytorch(model, [("x", (n, 9)), ("y", (3, 4))])
+
+
+def test_a_size_of_which_a_constant_was_computed_is_that_size() -> None:
+    """torch takes `math.sqrt` of a size for a number and refuses others: they were computed with it all the same."""
+
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return x @ torch.arange(x.shape[1], dtype=torch.float32) * math.sqrt(2 / x.shape[1])
+
+    free, net, x = torch.export.Dim.AUTO, Scaled(), torch.rand(3, 7)
+    program = torch.export.export(net, (x,), dynamic_shapes=({0: free, 1: free},))
+    mod, params = relay.frontend.from_pytorch(program)
+    vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
+    for rows in (3, 5):
+        x = torch.rand(rows, 7)
+        np.testing.assert_allclose(vm.invoke("main", x.numpy()).numpy(), net(x).numpy(), rtol=1e-5)
+    with pytest.raises(RelayError):
+        vm.invoke("main", np.ones((3, 8), "float32"))

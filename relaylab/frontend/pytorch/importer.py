@@ -17,9 +17,10 @@ from relaylab.frontend.pytorch.expansion import Expansion, Fx, attribute, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
 from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
-from relaylab.frontend.pytorch.program import dim_names
+from relaylab.frontend.pytorch.program import dim_names, fixed_sizes
 from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
+from relaylab.ir.dims import IntImm
 from relaylab.support.dtypes import BFLOAT16
 from relaylab.support.errors import RelayError, RelayValueError
 
@@ -48,6 +49,7 @@ class TorchImporter:
         self.nodes: list[Any] = needed((parts or program).graph)
         self.held: Mapping[str, Any] = parts.held if parts else {}
         self.g = TorchGraph(dim_names(program), program.range_constraints)
+        self.g.open.update({symbol: IntImm(size) for symbol, size in fixed_sizes(program).items()})
         self.g.convert_body = self._body
         self.values: dict[str, Any] = {}
 
