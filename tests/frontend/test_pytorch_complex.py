@@ -23,6 +23,16 @@ def frames(x, **more):
     return torch.stft(x.reshape(2, 24), 8, 2, window=WINDOW, return_complex=True, **more)
 
 
+def modes(x, y):
+    """A layer of a Fourier neural operator: the lowest bins of a spectrum are mixed, the others are 0."""
+    spectrum = torch.fft.rfft(x)
+    mixed, kept = torch.zeros_like(spectrum), torch.zeros(2, 3, 5, dtype=torch.cfloat)
+    weight = number(y[0, :, None, :3], y[1, :, None, :3]).expand(3, 3, 3)
+    mixed[:, :, :3] = torch.einsum("bim,iom->bom", spectrum[:, :, :3], weight)
+    kept[:, 1] = spectrum[:, 0]
+    return torch.fft.irfft(mixed + kept, n=8)
+
+
 ARITHMETIC = {
     "rotary": rotary,
     "parts": lambda x, y: (number(x, y).abs(), number(x, y).angle(), number(x, y).conj().imag + 0, number(x, y).real),
@@ -37,6 +47,9 @@ ARITHMETIC = {
     "padded": lambda x, y: real(torch.nn.functional.pad(number(x, y), (1, 2), value=1.0)),
     "cast": lambda x, y: real(x.to(torch.complex64) * y + torch.zeros(8, dtype=torch.complex64) + 1j),
     "erfinv": lambda x, y: torch.erfinv(x.tanh()),
+    "some modes": modes,
+    "written": lambda x, y: real((number(x, y) * 0).index_put((torch.tensor([1]),), number(y, x)[:1])),
+    "alike": lambda x, y: real(torch.ones_like(number(x, y)) + torch.zeros_like(number(x, y), dtype=torch.float32)),
 }
 SPECTRA = {
     "two axes": lambda x, y: F.fft(F.fft(x, dim=-1), dim=-2).real,

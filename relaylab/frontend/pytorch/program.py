@@ -267,7 +267,8 @@ def fixed_sizes(program: ExportedProgram) -> dict[str, int]:
     `math.sqrt`, is a constant now, and torch refuses others when it runs it.
     """
     env, found = _environment(program), {}
-    values = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+    named = "backed_var_to_val" if hasattr(env, "backed_var_to_val") else "var_to_val"  # as versions of torch say it
+    values = getattr(env, named, {})
     for guard in getattr(env, "guards", ()):
         symbols = getattr(guard.expr, "free_symbols", ())
         if type(guard.expr).__name__ != "Equality" or len(symbols) != 1:

@@ -106,6 +106,25 @@ def masked_fill(g: TorchGraph, node: AtenNode, x: ComplexParts, mask: Expr, valu
     return by_parts(node.name)(g, node, x, mask, complex_of(g, value, node.dtype))
 
 
+@of_complex("copy", "slice_scatter", "select_scatter")
+def written(g: TorchGraph, node: AtenNode, x: Number, source: Number, *where: Any, **more: Any) -> object:
+    """Part of a tensor, or all of it, with other values: what is real has no imaginary part."""
+    return by_parts(node.name)(g, node, *(complex_of(g, v, node.dtype) for v in (x, source)), *where, **more)
+
+
+@of_complex("index_put", "_unsafe_index_put")
+def put(g: TorchGraph, node: AtenNode, x: Number, indices: Any, values: Number, accumulate: bool = False) -> object:
+    return by_parts(node.name)(
+        g, node, complex_of(g, x, node.dtype), indices, complex_of(g, values, node.dtype), accumulate
+    )
+
+
+@of_complex("zeros_like", "ones_like", "empty_like")
+def filled(g: TorchGraph, node: AtenNode, x: ComplexParts, dtype: object = None) -> Number:
+    found = TABLE[node.name](g, node, x.real)
+    return ComplexParts(found, op.zeros_like(found)) if node.value.dtype.is_complex else found
+
+
 @of_complex("constant_pad_nd")
 def padded(g: TorchGraph, node: AtenNode, x: ComplexParts, pad: Sequence[int], value: Number = 0) -> ComplexParts:
     number = value if isinstance(value, (int, float, complex)) else 0
