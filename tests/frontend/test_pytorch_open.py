@@ -147,7 +147,8 @@ def test_sizes_that_are_given_by_name_keep_it(exported: bool) -> None:
         relay.frontend.from_pytorch(model, [("x", (n, 9)), ("y", (3, 4))])
 
 
-def test_a_size_of_which_a_constant_was_computed_is_that_size() -> None:
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_size_of_which_a_constant_was_computed_is_that_size(stored: bool, tmp_path) -> None:
     """torch takes `math.sqrt` of a size for a number and refuses others: they were computed with it all the same."""
 
     class Scaled(torch.nn.Module):
@@ -156,7 +157,9 @@ def test_a_size_of_which_a_constant_was_computed_is_that_size() -> None:
 
     free, net, x = torch.export.Dim.AUTO, Scaled(), torch.rand(3, 7)
     program = torch.export.export(net, (x,), dynamic_shapes=({0: free, 1: free},))
-    mod, params = relay.frontend.from_pytorch(program)
+    if stored:
+        torch.export.save(program, tmp_path / "net.pt2")
+    mod, params = relay.frontend.from_pytorch(tmp_path / "net.pt2" if stored else program)
     vm = relay.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params))
     for rows in (3, 5):
         x = torch.rand(rows, 7)

@@ -15,9 +15,10 @@ import numpy as np
 
 from relaylab.frontend.pytorch.expansion import Expansion, Fx, attribute, needed
 from relaylab.frontend.pytorch.graph import TorchGraph
+from relaylab.frontend.pytorch.guards import fixed_sizes
 from relaylab.frontend.pytorch.node import AtenNode, part_dtype, size_of, type_of
 from relaylab.frontend.pytorch.parts import OF_COMPLEX, ComplexParts, complex_of, has_complex
-from relaylab.frontend.pytorch.program import dim_names, fixed_sizes
+from relaylab.frontend.pytorch.program import dim_names
 from relaylab.frontend.pytorch.table import TABLE, Convert, name_of, spellings, unsupported
 from relaylab.ir import Constant, Expr, TensorType, TupleWrapper, Var
 from relaylab.ir.dims import IntImm

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from relaylab.frontend.pytorch.expansion import Expansion, Fx, NotByParts
+from relaylab.frontend.pytorch.guards import environment
 from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
 from relaylab.frontend.pytorch.table import name_of, spellings
 from relaylab.ir import AnyDim, TensorType
@@ -246,43 +247,13 @@ def _bad_infos(info: object) -> RelayTypeError:
 
 def dim_names(program: ExportedProgram) -> dict[str, str]:
     """The names of `torch.export.Dim`s by those of torch's symbols; a program that was loaded from a file has none."""
-    env = _environment(program)
+    env = environment(program)
     told, sources = (getattr(env, name, {}) for name in ("source_name_to_debug_name", "var_to_sources"))
     found: dict[str, str] = {}
     for symbol, names in sources.items():
         name = next((told[s.name] for s in names if isinstance(s.name, str) and s.name in told), None)
         if isinstance(name, str) and name.isidentifier():  # derived ones are formulas
             found.setdefault(str(env.replacements.get(symbol, symbol)), name)
-    return found
-
-
-def _environment(program: ExportedProgram) -> Any:
-    """Where torch keeps what it knows of open sizes; None for a program without inputs."""
-    values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
-    return next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
-
-
-def fixed_sizes(program: ExportedProgram) -> dict[str, int]:
-    """Open sizes that can be only what they were, by torch's symbols: a number that the program computed of one, as by
-    `math.sqrt`, is a constant now, and torch refuses others when it runs it.
-    """
-    env, found = _environment(program), {}
-    named = "backed_var_to_val" if hasattr(env, "backed_var_to_val") else "var_to_val"  # as versions of torch say it
-    values = getattr(env, named, {})
-    for guard in getattr(env, "guards", ()):
-        symbols = getattr(guard.expr, "free_symbols", ())
-        if type(guard.expr).__name__ != "Equality" or len(symbols) != 1:
-            continue
-        (symbol,) = symbols
-        own = values.get(symbol)
-        if own is None:
-            continue
-        others = (int(own) * 12, *range(int(own) + 1, int(own) + 65))
-        try:
-            if not any(guard.expr.subs(symbol, other) for other in others):
-                found[str(symbol)] = int(own)
-        except TypeError:  # a comparison that stays one
-            continue
     return found
 
 
