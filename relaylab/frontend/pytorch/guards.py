@@ -76,14 +76,10 @@ def _written(program: ExportedProgram) -> Iterator[tuple[str, int, Holds]]:
 
 def _place(node: ast.AST) -> tuple[str, int] | None:
     """The placeholder and the axis of `L['x'][0].size()[1]`."""
-    if (
-        not isinstance(node, ast.Subscript)
-        or not isinstance(node.value, ast.Call)
-        or not isinstance(node.slice, ast.Constant)
-    ):
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Call):
         return None
-    of, parts = node.value.func, list[str]()
-    if not isinstance(of, ast.Attribute) or of.attr != "size" or not isinstance(node.slice.value, int):
+    of, axis, parts = node.value.func, getattr(node.slice, "value", None), list[str]()
+    if not isinstance(of, ast.Attribute) or of.attr != "size" or not isinstance(axis, int):
         return None
     source: ast.AST = of.value
     while isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Constant):
