@@ -92,7 +92,6 @@ export function makeParts(explorer, tools) {
     pick,
     mark: (ids) => (outline.hit(ids), stage.minimap()),
     parts: () => Promise.all([stages.settled(stages.before), stages.shown].map(partsOf)),
-    figures: () => stages.figures.map((f) => f.name),
     kept: () => undo.moving("search"),
   });
   const folding = new Folding({

@@ -14,8 +14,8 @@ const COMPARE = {
   "=": (a, b) => a === b,
   "==": (a, b) => a === b,
 };
-const USUAL_FIGURES = ["MACs", "bytes", "intensity", "users", "inputs"];
-const KNOWN_FIGURES = [...USUAL_FIGURES, "cost", "bytes_read", "bytes_written", "time"]; // not in every picture
+// of which some pictures have none
+const FIGURES = "MACs bytes intensity users inputs cost bytes_read bytes_written time".split(" ");
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 // the fields: the texts of a part, and whether a value must be the whole of one
@@ -108,14 +108,14 @@ function* joined(query) {
 }
 
 // Tests and operators in the order of evaluation (Dijkstra's shunting yard).
-function postfix(query, figures) {
+function postfix(query, more) {
   const [program, waiting] = [[], []];
   let operand = true; // what may come next
   for (const token of joined(query)) {
     const begins = ["term", "!", "("].includes(token.kind);
     if (operand !== begins)
       throw new QueryError(operand ? "a word is missing before this" : "an operator is missing", token.place);
-    if (token.kind === "term") program.push(testOf(token, figures));
+    if (token.kind === "term") program.push(testOf(token, more));
     else if (token.kind === ")") {
       while (waiting.length && waiting.at(-1).kind !== "(") program.push(waiting.pop().kind);
       if (!waiting.pop()) throw new QueryError("this parenthesis was never opened", token.place);
@@ -136,7 +136,7 @@ function postfix(query, figures) {
 
 // ---- words
 
-function testOf({ text, place }, figures) {
+function testOf({ text, place }, more) {
   const head = headOf(text, 0);
   if (!head && LONE.test(text)) throw new QueryError("a comparison has no spaces", place, "MACs>1e6");
   if (!head) {
@@ -146,13 +146,7 @@ function testOf({ text, place }, figures) {
   const [all, name, sign] = head;
   const [value, at] = [text.slice(all.length), place + all.length];
   if (!value) throw new QueryError(`\`${all}\` needs a value`, at);
-  if (sign !== ":") {
-    const test = figureTest(name, sign, value, at);
-    const known = new Map([...figures, ...KNOWN_FIGURES].map((f) => [figureKey(f), f]));
-    if (!known.has(figureKey(name)))
-      throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${[...known.values()].join(", ")}`);
-    return test;
-  }
+  if (sign !== ":") return figureTest(name, sign, value, [place, at], more);
   if (!Object.hasOwn(FIELDS, name))
     throw new QueryError(`there is no field \`${name}\``, place, `there are: ${Object.keys(FIELDS).join(", ")}`);
   const [texts, whole] = FIELDS[name];
@@ -177,26 +171,25 @@ function matcher(value, place, whole) {
   return (p, field, texts) => ((p.known ??= {})[field] ??= texts(p).map(alike)).some(holds);
 }
 
-// `bytes read` is written `bytes_read`
-const figureKey = (name) => name.toLowerCase().replaceAll(" ", "_");
-
-function figureTest(name, sign, value, place) {
+function figureTest(name, sign, value, [place, at], more) {
   const plain = value.replaceAll("_", "");
   if (!NUMBER.test(plain))
-    throw new QueryError(`\`${value}\` is not a number`, place, `fields of text are written ${name}:${value}`);
-  const [limit, holds, key] = [Number(plain), COMPARE[sign], figureKey(name)];
+    throw new QueryError(`\`${value}\` is not a number`, at, `fields of text are written ${name}:${value}`);
+  const [limit, holds, key] = [Number(plain), COMPARE[sign], name.toLowerCase()];
+  if (![...FIGURES, ...more].some((f) => f.toLowerCase() === key))
+    throw new QueryError(`there is no figure \`${name}\``, place, `there are: ${FIGURES.join(", ")}`);
   return ({ figures }) => Object.hasOwn(figures, key) && holds(figures[key], limit);
 }
 
 /**
  * Whether a part is meant by a query; null for the empty one. Throws a `QueryError`.
  * @param {string} text
- * @param {Iterable<string>} figures  the names of figures that the parts may have besides those of every picture
+ * @param {Iterable<string>} more  the names of figures that the parts may have besides those of every picture
  * @returns {Test | null}
  */
-export function query(text, figures = []) {
+export function query(text, more = []) {
   if (!text.trim()) return null;
-  const program = postfix(text, figures);
+  const program = postfix(text, more);
   return (part) => {
     const stack = [];
     for (const step of program) {
@@ -231,7 +224,7 @@ export function completions(text, parts) {
   const quoted = (t) => (/[\s,&|!()"'/]/.test(t) && !/^[\w.]+=[([].*[)\]]$/.test(t) ? JSON.stringify(t) : t);
   const values = often.map((t) => `${field || "op"}:${quoted(t)}`);
   const keys = field ? [] : Object.keys(FIELDS).map((name) => `${name}:`);
-  const figures = field || !wanted ? [] : USUAL_FIGURES.map((name) => `${name}>`);
+  const figures = field || !wanted ? [] : FIGURES.map((name) => `${name}>`);
   const begins = [...keys, ...figures].filter((name) => alike(name).startsWith(wanted));
   return { from: text.length - word.length, words: [...begins, ...values].filter((w) => w !== word) };
 }

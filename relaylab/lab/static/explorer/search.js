@@ -14,15 +14,13 @@ export class Search {
   /**
    * @param {{ canvases: () => import("../canvas/canvas.js").Canvas[], leave: () => void,
    *   brief: () => boolean, has: (id: string) => boolean, selected: () => string, pick: (id: string) => void,
-   *   figures: () => string[], mark: (ids: Set<string>) => void, parts: () => Promise<any[][]>, kept: () => void }} act
+   *   mark: (ids: Set<string>) => void, parts: () => Promise<any[][]>, kept: () => void }} act
    */
   constructor(act) {
     this.act = act;
     this.turns = 0;
     this.running = Promise.resolve(); // what is under way; keys that ask what is found wait for it
     this.shown = ""; // the query whose hits are shown
-    /** @type {Set<string>} */
-    this.measured = new Set(); // names of figures that parts have
     this.far = []; // hits that are not drawn
     this.at = -1; // the completion that is chosen
     /** @type {Map<string, any>[]} */
@@ -70,7 +68,6 @@ export class Search {
         for (let at = table.get(part.group || ""); at; at = table.get(at.group)) part.groups.push(at.title);
       }
     this.tables = tables;
-    this.measured = new Set(tables.flatMap((t) => [...t.values()].flatMap((p) => Object.keys(p.figures ?? {}))));
   }
 
   run() {
@@ -85,7 +82,10 @@ export class Search {
     let test = null;
     this.wrong = null;
     try {
-      test = query(this.text, [...this.act.figures(), ...this.measured]);
+      test = query(
+        this.text,
+        this.tables.flatMap((t) => [...t.values()].flatMap((p) => Object.keys(p.figures))),
+      );
     } catch (error) {
       if (!(error instanceof QueryError)) throw error;
       this.wrong = error;

@@ -97,7 +97,7 @@ export class Toolbar {
       this.more.open = false;
     });
     const room = new ResizeObserver(() => this.arrange());
-    for (const part of [this.element, ...act.search]) room.observe(part); // what is found needs room beside the field
+    [this.element, ...act.search].forEach((part) => room.observe(part)); // what is found needs room beside the field
     this.place.append(...this.items);
     this.marks(false, false);
   }
