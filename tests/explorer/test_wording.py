@@ -37,6 +37,7 @@ NO_WORDS = {
     "{} {}  {} ms": "a unit",
     "{}  {} ms  {}": "a unit",
     "op:nn.conv2d & !dtype:float16, cost>1e6 | users>1, name:/^%layer/, role:added, words": "queries",
+    "MACs bytes intensity users inputs cost bytes_read bytes_written time": "words of queries",
     "from relaylab import relay\n\n{} = relay.parse({})\n": "Python",
     "Mapping[object, object]": "a type",
     "dict[str, object]": "a type",
