@@ -56,3 +56,12 @@ def test_functions_that_live_elsewhere_stay_functions() -> None:
     for attr, kept in (("Extern=1", True), ('Compiler="dnn"', True), ("Note=1", False)):
         mod = relay.transform.Inline()(relay.transform.InferType()(relay.fromtext(text.replace("ATTR", attr))))
         assert isinstance(mod["main"].body.op, Function) == kept and len(mod.functions) == 1
+
+
+def test_a_function_that_is_passed_as_a_value_is_inlined_as_one() -> None:
+    text = """def @double(%a: float32, Inline=1) -> float32 { add(%a, %a) }
+    def @twice(%f: fn (float32) -> float32, %x: float32) -> float32 { %f(%f(%x)) }
+    def @main(%x: float32) -> float32 { @twice(@double, %x) }"""
+    after = relay.transform.Inline()(relay.transform.InferType()(relay.fromtext(text)))
+    assert sorted(v.name_hint for v in after.get_global_vars()) == ["main", "twice"]
+    assert relay.create_executor("debug", after).evaluate()(np.float32(3)).numpy() == 12
