@@ -1,4 +1,4 @@
-"""Single conditions of passes that mutations of the code found untested: each holds on one side and not on the other."""
+"""Single conditions of passes that mutations of the code found untested: each on both of its sides."""
 
 from __future__ import annotations
 
