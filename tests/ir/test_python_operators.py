@@ -52,7 +52,10 @@ def test_the_fields_of_a_tuple_are_items():
     assert (first.index, second.index) == (0, 1)
 
 
-@pytest.mark.parametrize("use", [lambda x: x**2, lambda x: 2**x, lambda x: x + 2, lambda x: 2 - x, lambda x: x @ 2])
+@pytest.mark.parametrize(
+    "use",
+    [lambda x: x**2, lambda x: 2**x, lambda x: x + 2, lambda x: 2 - x, lambda x: x @ 2, lambda x: np.int32(2) * x],
+)
 def test_a_number_is_written_with_the_type_of_the_other_side(use):
     with pytest.raises(RelayTypeError) as caught:
         use(X)
