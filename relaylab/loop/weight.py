@@ -1,5 +1,7 @@
 """Rough costs of scalar functions, in units of an addition: what is worth keeping, how far to unroll, and which axis
 vectors lie along.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A kernel computes them of its loops' counters instead of loading them: an index is then proven to lie in its tensor, and
 what it leads to is loaded as a slice is.
+
+Choices: docs/choices.md, Kernels.
 """
 
 from __future__ import annotations
