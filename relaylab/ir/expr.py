@@ -51,7 +51,7 @@ class ExprWithOp(Callee):
             return python_operator(name, self, other)
         if isinstance(other, (int, float, np.generic)):
             known = getattr(self.inferred or getattr(self, "type_annotation", None), "dtype", None)
-            plain = other.item() if isinstance(other, np.generic) else other
+            plain = cast(object, other.item()) if isinstance(other, np.generic) else other
             help = f"write relay.const({plain!r}" + (f', "{known}")' if known else ")")
             raise RelayTypeError(f'convert "{other}" with `const` first', code="ir.python-number", help=help)
         helps: dict[type, str] = {np.ndarray: "write relay.const(array)", TupleWrapper: "take one field: x[0]"}
