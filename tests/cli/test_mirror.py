@@ -227,6 +227,13 @@ def test_why(run, program):
     assert json.loads(run("why", program, "FuseOps", "--json", "-p", "FoldConstant")[1])["reasons"][0]["why"] == ""
 
 
+def test_the_default_passes_stand_among_others_in_a_table_and_on_a_page(run, program, tmp_path):
+    page = tmp_path / "x.html"
+    code, out, _ = run("passes", program, "-p", "ToMixedPrecision,default-FuseOps", "-o", str(page))
+    assert code == 0 and out.count("ToMixedPrecision") == 1 and "FoldConstant" in out and "FuseOps" not in out
+    assert "rl-explorer" in page.read_text()
+
+
 def test_pipelines_and_passes_are_measured(run, program):
     assert "measured time" in run("diff", program, "--pipelines", "FuseOps", "FoldConstant,FuseOps", "--time")[1]
     assert "a run with all passes" in run("passes", program, "--worth")[1]

@@ -482,3 +482,8 @@ def test_words_in_brackets_are_one(cell):
     assert ones.tolist() == [[2.0] * 3] * 2
     assert cell("%relay_viz (mod, params)").success and cell("%relay_passes mod -p FuseOps(0), --static").success
     assert "'(' was never closed" in cell("%relay_run mod x=np.ones((2, 3)").err
+
+
+def test_the_default_passes_stand_among_others(cell):
+    found = cell("%relay_passes mlp -p ToMixedPrecision,default-FuseOps --static").out
+    assert found.count("ToMixedPrecision") == 1 and "LabelOps" in found and "FuseOps" not in found
