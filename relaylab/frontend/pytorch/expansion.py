@@ -9,7 +9,7 @@ torch's own `run_decompositions` traces the whole program again, which takes far
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -228,9 +228,9 @@ def attribute(module: Fx, path: str) -> Fx:
     return module
 
 
-def _alike(values: list[Any]) -> tuple[int, ...]:
+def _alike(values: Sequence[object]) -> tuple[int, ...]:
     """Which arguments are the same: a trace of an operator that is given one twice reads it in one place."""
-    first: dict[Any, int] = {}
+    first: dict[object, int] = {}
     return tuple(first.setdefault(v, k) for k, v in enumerate(values) if hasattr(v, "meta"))
 
 

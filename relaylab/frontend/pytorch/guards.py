@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
 
-Holds = Callable[[int], Any]
+Holds = Callable[[int], object]
 """Whether an equation holds for a size."""
 FARTHER = 64
 """How many larger sizes are tried: what is asked of remainders holds for one of them."""
@@ -20,7 +20,7 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def environment(program: ExportedProgram) -> Any:
+def environment(program: ExportedProgram) -> object:
     """Where torch keeps what it knows of open sizes; None for a program without inputs."""
     values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
     return next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)

@@ -248,12 +248,13 @@ def _bad_infos(info: object) -> RelayTypeError:
 def dim_names(program: ExportedProgram) -> dict[str, str]:
     """The names of `torch.export.Dim`s by those of torch's symbols; a program that was loaded from a file has none."""
     env = environment(program)
-    told, sources = (getattr(env, name, {}) for name in ("source_name_to_debug_name", "var_to_sources"))
+    facts = "source_name_to_debug_name", "var_to_sources", "replacements"
+    told, sources, replaced = (getattr(env, name, {}) for name in facts)
     found: dict[str, str] = {}
     for symbol, names in sources.items():
         name = next((told[s.name] for s in names if isinstance(s.name, str) and s.name in told), None)
         if isinstance(name, str) and name.isidentifier():  # derived ones are formulas
-            found.setdefault(str(env.replacements.get(symbol, symbol)), name)
+            found.setdefault(str(replaced.get(symbol, symbol)), name)
     return found
 
 

@@ -107,13 +107,13 @@ def masked_fill(g: TorchGraph, node: AtenNode, x: ComplexParts, mask: Expr, valu
 
 
 @of_complex("copy", "slice_scatter", "select_scatter")
-def written(g: TorchGraph, node: AtenNode, x: Number, source: Number, *where: Any, **more: Any) -> object:
+def written(g: TorchGraph, node: AtenNode, x: Number, source: Number, *where: object, **more: object) -> object:
     """Part of a tensor, or all of it, with other values: what is real has no imaginary part."""
     return by_parts(node.name)(g, node, *(complex_of(g, v, node.dtype) for v in (x, source)), *where, **more)
 
 
 @of_complex("index_put", "_unsafe_index_put")
-def put(g: TorchGraph, node: AtenNode, x: Number, indices: Any, values: Number, accumulate: bool = False) -> object:
+def put(g: TorchGraph, node: AtenNode, x: Number, indices: object, values: Number, accumulate: bool = False) -> object:
     return by_parts(node.name)(
         g, node, complex_of(g, x, node.dtype), indices, complex_of(g, values, node.dtype), accumulate
     )
