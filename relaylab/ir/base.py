@@ -5,7 +5,7 @@ Choices: docs/choices.md, The language.
 
 from __future__ import annotations
 
-from typing import NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from relaylab.ir.declare import field, node
 from relaylab.ir.display import Printed, node_text
@@ -150,10 +150,18 @@ class Expr(Node, Printed):
         return node_text(self)
 
 
-def no_truth(expr: Expr) -> NoReturn:
-    """What `if`, `and` and `not` of Python get of an expression that stands for a value."""
+_TRUTHS = frozenset(
+    ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+    + ("logical_and", "logical_or", "logical_xor", "logical_not", "all", "any", "isnan", "isinf", "isfinite")
+)
+
+
+def python_truth(op: Expr) -> bool:
+    """What `if`, `and` and `not` of Python get of a call: an error where the operator's results are truths."""
+    if getattr(op, "name", "") not in _TRUTHS:
+        return True
     raise RelayTypeError(
-        "an expression is neither true nor false: it has a value when the program runs",
+        "a comparison is neither true nor false: it has a value when the program runs",
         code="ir.no-truth",
         help="relay.If(condition, then, otherwise) decides then; `x is not None` asks whether there is an expression",
     )

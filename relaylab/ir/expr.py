@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from relaylab.ir.attrs import Attrs, DictAttrs
-from relaylab.ir.base import Expr, VirtualDevice, no_items, no_truth, placed, set_type
+from relaylab.ir.base import Expr, VirtualDevice, no_items, placed, python_truth, set_type
 from relaylab.ir.declare import Each, Maybe, MaybeEach, One, field, node
 from relaylab.ir.display import Shown
 from relaylab.ir.node import expect, set_field
@@ -43,7 +43,7 @@ class ExprWithOp(Callee):
     """
 
     __slots__ = ()
-    __bool__, __getitem__ = no_truth, no_items
+    __getitem__ = no_items
     __array_ufunc__ = None  # numpy leaves `array + x` to x, in the place of a sum for each number of the array
 
     def _binary(self, name: str, other: object) -> ExprWithOp:
@@ -255,6 +255,9 @@ class Call(ExprWithOp):
     """The attributes of an operator; None where they are not written."""
     type_args: tuple[Type, ...] = field(default=None, converter=MaybeEach(Type, "the type arguments of a Call"))
     """What stands for the type parameters of the callee."""
+
+    def __bool__(self) -> bool:
+        return python_truth(self.op)
 
 
 @node

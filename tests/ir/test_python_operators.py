@@ -24,17 +24,17 @@ def test_products_and_powers_are_numpys():
     np.testing.assert_allclose(_run(relay.Function([batch, W], batch @ W), batch=values, w=B), values @ B, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "ask", [bool, lambda x: not x, lambda x: x and 1, lambda x: x or 1, lambda x: 1 if x > X else 2]
-)
-@pytest.mark.parametrize("expr", [X, relay.const(0), relay.nn.relu(X), relay.Tuple([]), relay.TupleGetItem(X, 0)])
-def test_no_expression_is_true_or_false(ask, expr):
+@pytest.mark.parametrize("ask", [bool, lambda x: not x, lambda x: x and 1, lambda x: x or 1, lambda x: 1 if x else 2])
+@pytest.mark.parametrize("expr", [X > W, relay.equal(X, X), relay.logical_not(X > W), relay.any(X)])
+def test_no_comparison_is_true_or_false(ask, expr):
     with pytest.raises(RelayTypeError, match="neither true nor false") as caught:
         ask(expr)
     assert caught.value.code == "ir.no-truth" and "relay.If(" in caught.value.help
 
 
-def test_what_is_called_is_there():
+@pytest.mark.parametrize("expr", [X, relay.const(0), relay.nn.relu(X), relay.TupleGetItem(X, 0), relay.Tuple([X])])
+def test_other_expressions_are_true_as_in_relay(expr):
+    assert expr and (None or expr) is expr
     assert relay.Function([X], X) and relay.GlobalVar("f") and relay.op.get("add")
 
 
