@@ -42,8 +42,7 @@ class ExprWithOp(Callee):
     What stands on the other side is an expression: `RelayTypeError` for numbers, arrays and tuples.
     """
 
-    __slots__ = ()
-    __getitem__ = no_items
+    __slots__, __getitem__ = (), no_items
     __array_ufunc__ = None  # numpy leaves `array + x` to x, in the place of a sum for each number of the array
 
     def _binary(self, name: str, other: object) -> ExprWithOp:
