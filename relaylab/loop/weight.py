@@ -37,7 +37,8 @@ def weight(root: ScalarExpr, shallow: bool = False) -> int:
 
 
 LINE = 64  # bytes of a vector, by which axes are compared; the target decides the real width
-LOADED = {0: 1, 1: 2, 2: 3, 3: 5, 4: 7, 5: 11, 6: 12, 7: 16}
+UNEVEN, BACKWARDS = -1, -2
+LOADED = {BACKWARDS: 3, 0: 1, 1: 2, 2: 3, 3: 5, 4: 7, 5: 11, 6: 12, 7: 16}
 """What a vector costs of elements that lie so far apart: beyond 1 as many loads, and shuffles between them."""
 FAR = max(LOADED)
 FOLDED = {"sum": 4, "prod": 4}
@@ -46,11 +47,12 @@ ASKING = 8
 
 
 def spread(simplifier: Simplifier, bodies: Sequence[ScalarExpr], axis: Axis) -> tuple[int, ...]:
-    """How far apart the elements of each load are for neighbours along an axis; -1 where that is not even."""
+    """How far apart the elements of each load are for neighbours along an axis; UNEVEN, or BACKWARDS side by side."""
     depends, found = Dependence(), list[int]()
     for load in (n for n in post_order(*bodies) if isinstance(n, Load)):
         step = simplifier.linear(load.indices[0]).terms.get(axis, 0)
-        found.append(step if step >= 0 and (step > 0) == (axis in depends(load.indices[0])) else -1)
+        even = (step != 0) == (axis in depends(load.indices[0]))
+        found.append(BACKWARDS if even and step == -1 else step if even and step >= 0 else UNEVEN)
     return tuple(found)
 
 

@@ -73,7 +73,7 @@ PRODUCTS = {
     "matmul": ("nn.matmul(%a, %b)", (7, 32), (32, 19)),
     "conv 1x1": ("nn.conv2d(%a, %b, padding=[0, 0, 0, 0])", (1, 32, 12, 13), (48, 32, 1, 1)),
     "conv strided": ("nn.conv2d(%a, %b, padding=[1, 1, 1, 1], strides=[2, 2])", (1, 32, 12, 13), (48, 32, 3, 3)),
-    "conv dilated": ("nn.conv2d(%a, %b, padding=[2, 2, 2, 2], dilation=[2, 2])", (1, 32, 12, 13), (48, 32, 3, 3)),
+    "conv dilated": ("nn.conv2d(%a, %b, padding=[2, 2, 2, 2], dilation=[2, 2])", (1, 5, 12, 13), (7, 5, 3, 3)),
     "conv grouped": ("nn.conv2d(%a, %b, padding=[1, 1, 1, 1], groups=4)", (1, 32, 12, 13), (48, 8, 3, 3)),
     "depthwise": ("nn.conv2d(%a, %b, padding=[1, 1, 1, 1], groups=32)", (1, 32, 12, 13), (32, 1, 3, 3)),
     "transposed": ("nn.conv2d_transpose(%a, %b, padding=[1, 1, 1, 1], strides=[2, 2])", (1, 8, 5, 6), (16, 8, 3, 3)),

@@ -99,7 +99,7 @@ def test_the_entry_is_compiled_while_the_passes_run(monkeypatch, tmp_path):
     monkeypatch.setattr(jit, "emit_object", lambda *at: (begun.set(), emit(*at))[1])
     seen = relay.transform.module_pass(lambda mod, _: (begun.wait(60) and mod) or pytest.fail("not begun"), opt_level=0)
     passes = relay.transform.default_passes()
-    monkeypatch.setattr("relaylab.codegen.build.default_passes", lambda: [seen, *passes])
+    monkeypatch.setattr("relaylab.transform.pipeline.default_passes", lambda **vm: [seen, *passes])
     x = relay.var("x", shape=(3,))
     lib = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.tanh(x))), "llvm")
     assert lib.run(x=[0.0] * 3).tolist() == [0.0] * 3

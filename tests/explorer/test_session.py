@@ -438,7 +438,7 @@ def test_measured_times_are_carried_back_to_any_stage(resnet):
 
 def test_an_operator_is_told_with_its_numpy_code_and_where_the_pointer_rests(resnet):
     conv = next(n for n in resnet.frames.views[0].nodes if n.operator == "nn.relu")
-    assert resnet.ask("node", 0, conv.id)["reference"].endswith("return np.maximum(data, data.dtype.type(0))")
+    assert resnet.ask("node", 0, conv.id)["reference"].endswith("return np.where(data < 0, data.dtype.type(0), data)")
     (scene,) = resnet.ask("picture", 0, 0)["scenes"]
     (figure,) = (f for f in scene["figures"] if f["id"] == conv.id)
     assert figure["label"] == "nn.relu\nRectified linear unit: max(x, 0)."
