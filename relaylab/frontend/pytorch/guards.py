@@ -1,11 +1,16 @@
 """What a program of torch.export asks of its open sizes: sizes that can be only what they were are numbers."""
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 import ast
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
 
 Holds = Callable[[int], object]
 """Whether an equation holds for a size."""
@@ -17,13 +22,13 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
-def environment(program: Any) -> object:
+def environment(program: ExportedProgram) -> object:
     """Where torch keeps what it knows of open sizes; None for a program without inputs."""
     values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
     return next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
 
 
-def fixed_sizes(program: Any) -> dict[str, int]:
+def fixed_sizes(program: ExportedProgram) -> dict[str, int]:
     """Open sizes that can be only what they were, by torch's symbols: a number that the program computed of one, as by
     `math.sqrt`, is a constant now, and torch refuses others when it runs it.
     """
@@ -37,7 +42,7 @@ def fixed_sizes(program: Any) -> dict[str, int]:
     return found
 
 
-def _kept(program: Any) -> Iterator[tuple[str, int, Holds]]:
+def _kept(program: ExportedProgram) -> Iterator[tuple[str, int, Holds]]:
     """The equations of one size that torch made while it exported the program, with the size."""
     env = environment(program)
     values = getattr(env, "backed_var_to_val" if hasattr(env, "backed_var_to_val") else "var_to_val", {})
@@ -47,7 +52,7 @@ def _kept(program: Any) -> Iterator[tuple[str, int, Holds]]:
             yield str(symbol), int(values[symbol]), lambda v, e=guard.expr, s=symbol: e.subs(s, v)
 
 
-def _written(program: Any) -> Iterator[tuple[str, int, Holds]]:
+def _written(program: ExportedProgram) -> Iterator[tuple[str, int, Holds]]:
     """The same of a program from a file, where they are lines of Python: `2 / L['x'].size()[1] == 0.5`."""
     inputs = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
     for line in getattr(program, "_guards_code", None) or ():
