@@ -42,6 +42,7 @@ TRANSFORM_CYCLES = {
     (4, 3): (280.0, 230.0), (3, 4): (280.0, 190.0), (2, 5): (280.0, 150.0),
 }  # fmt: skip
 """Of F(m, r) per tile and vector of channels: into it, and back."""
+ADDED_TAPS = 1.15
 KEPT_POINTS = 6 << 20  # bytes of workspaces that a cache beyond the second level keeps while they are written and read
 Step = Callable[[Place, Place, Place], Body]
 """The statements for a tile of a phase of the results, whose points are at a slot of the workspace."""
@@ -329,7 +330,9 @@ class MinimalFiltering(ConvolutionFamily):
         # Points that no cache keeps are fetched to be written, written and read.
         far = 0 if shape.blocked else max(0, 4 * sum(shape.workspaces.values()) - KEPT_POINTS)
         moved = 3 * far / target.facts.cold_bytes
-        return products + shape.parts * shape.tiles * vectors + moved + self.packing_cycles(spec, target)
+        cycles = products + shape.parts * shape.tiles * vectors + moved + self.packing_cycles(spec, target)
+        # With taps of zero weights grow up to seven times: building and memory pay for it, so it must be worth that.
+        return cycles * (ADDED_TAPS if spec.kernel[0] % spec.strides[0] else 1.0)
 
     def reasons(self, spec: ConvSpec, target: CpuTarget) -> list[str]:
         shape = self.shape(spec)
