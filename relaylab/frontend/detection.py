@@ -14,11 +14,10 @@ from relaylab.op import nn
 
 
 def sampled_regions(
-    g: Graph, x: Expr, rois: Expr, batch: Expr, size: tuple[int, int], count: int, scale: float, half: bool,
-    largest: bool,
+    g: Graph, x: Expr, rois: Expr, batch: Expr, size: tuple[int, int], count: int, scale: float, half: bool
 ) -> Expr:  # fmt: skip
-    """Each cell of regions (R, 4) from `count` x `count` samples, a sample from four neighbours: the mean, or the
-    largest neighbour times its weight, as ONNX has it. `half`: pixels have their centres at halves."""
+    """Each cell of regions (R, 4) from `count` x `count` samples of four neighbours: the largest neighbour times its
+    weight, as ONNX has it. `half`: pixels have their centres at halves."""
     n, (c, h, w) = g.named(x)[0], g.extents(x, 1)
     regions = g.dims(rois)[0]
     ys, xs = (_places(g, rois, axis, size[1 - axis], count, scale, half, (w, h)[axis]) for axis in (1, 0))
@@ -32,11 +31,10 @@ def sampled_regions(
             )
             weight = op.multiply(op.expand_dims(share, 2), op.expand_dims(part, 1))
             parts.append(op.multiply(op.take(flat, at, axis=0), op.expand_dims(weight, 3)))
-    total = reduce(op.maximum if largest else op.add, parts)
+    largest = reduce(op.maximum, parts)
     rows = regions if isinstance(regions, int) else -1
-    cells = op.reshape(total, (rows, size[0], count, size[1], count, c))
-    out = op.max(cells, axis=[2, 4]) if largest else op.mean(cells, axis=[2, 4])
-    return op.transpose(out, [0, 3, 1, 2])
+    cells = op.reshape(largest, (rows, size[0], count, size[1], count, c))
+    return op.transpose(op.max(cells, axis=[2, 4]), [0, 3, 1, 2])
 
 
 def _places(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, of_count
+from relaylab.frontend.graph import Graph, numbered
 from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Expr, const
 from relaylab.op import nn
@@ -39,8 +39,8 @@ def open_transform(
     """
     one, whole = const(1, "int64"), inverse or not half
     many = n if whole else op.add(op.right_shift(n, one), one)
-    used = _numbers(turns_of(parts[0], axis), g.dims(parts[0])[axis])
-    results = _numbers(many, size if whole else size // 2 + 1)
+    used = numbered(turns_of(parts[0], axis), g.dims(parts[0])[axis])
+    results = numbered(many, size if whole else size // 2 + 1)
     turn = op.floor_mod(op.multiply(op.expand_dims(results, 1), used), op.maximum(n, one))
     share = op.divide(op.cast(turn, "float64"), op.cast(op.maximum(n, one), "float64"))
     angle = op.multiply(share, const(2 * np.pi if inverse else -2 * np.pi, "float64"))
@@ -61,8 +61,3 @@ def open_transform(
 def _summed(parts: Sequence[Expr], tables: Sequence[Expr]) -> Expr:
     products = [nn.dense(part, table) for part, table in zip(parts, tables)]
     return products[0] if len(products) == 1 else op.add(*products)
-
-
-def _numbers(many: Expr, count: object) -> Expr:
-    """0, 1, 2, ... below a number that only run time knows."""
-    return of_count(op.arange(many, dtype="int64"), count)

@@ -247,6 +247,12 @@ def of_count(numbers: Expr, count: object) -> Expr:
     return _with(cast(Call, numbers), count=(count,))
 
 
+def numbered(many: Expr, count: object) -> Expr:
+    """0, 1, 2, ... below a number of int64 that run time knows, `count` as a dimension."""
+    numbers = op.arange(many, dtype="int64")
+    return of_count(numbers, count) if isinstance(count, SymbolicDim) else numbers
+
+
 def elements(x: Expr, begin: Mapping[int, int], count: Mapping[int, Any], fewer: bool = False) -> Expr:
     """So many elements along axes from `begin` on, numbers or sizes; a tensor that has not so many is refused, or gives
     `fewer`.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open, of_count
+from relaylab.frontend.graph import Graph, is_open, numbered
 from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Expr, const
-from relaylab.ir.dims import SymbolicDim
 from relaylab.op import nn
 
 
@@ -20,7 +19,7 @@ def open_smoothed(
     extent = g.dims(x)[axis]
     many = turns_of(x, axis) if is_open(extent) else const(extent, "int64")
     half, one = const(0.5, "float64"), const(1.0, "float64")
-    places, old = (op.add(_numbers(n, d), half) for n, d in ((target, count), (many, extent)))
+    places, old = (op.add(op.cast(numbered(n, d), "float64"), half) for n, d in ((target, count), (many, extent)))
     sizes = (op.cast(v, "float64") for v in (many, target))
     step = op.divide(*sizes) if factor is None else const(1 / factor, "float64")
     middle = op.expand_dims(op.multiply(places, step), 1)
@@ -30,11 +29,6 @@ def open_smoothed(
     order = [k for k in range(g.rank(x)) if k != axis] + [axis]
     made = nn.dense(op.transpose(x, order), weights)
     return op.transpose(made, [order.index(k) for k in range(len(order))])
-
-
-def _numbers(many: Expr, count: object) -> Expr:
-    numbers = op.arange(const(0, "int64"), many, const(1, "int64"), dtype="int64")
-    return op.cast(of_count(numbers, count) if isinstance(count, SymbolicDim) else numbers, "float64")
 
 
 def _cubic(d: Expr, a: float) -> Expr:

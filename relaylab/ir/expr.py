@@ -42,7 +42,8 @@ class ExprWithOp(Callee):
     What stands on the other side is an expression: `RelayTypeError` for numbers, arrays and tuples.
     """
 
-    __slots__, __getitem__ = (), no_items
+    __slots__ = ()
+    __getitem__ = no_items
     __array_ufunc__ = None  # numpy leaves `array + x` to x, in the place of a sum for each number of the array
 
     def _binary(self, name: str, other: object) -> ExprWithOp:
@@ -75,32 +76,24 @@ class ExprWithOp(Callee):
     def __add__(self, other: object) -> ExprWithOp:
         return self._binary("add", other)
 
-    __radd__ = __add__
-
     def __sub__(self, other: object) -> ExprWithOp:
         return self._binary("subtract", other)
-
-    __rsub__ = __sub__  # of two expressions the left one is asked: what comes here is refused, whatever the side
 
     def __mul__(self, other: object) -> ExprWithOp:
         return self._binary("multiply", other)
 
-    __rmul__ = __mul__
-
     def __truediv__(self, other: object) -> ExprWithOp:
         return self._binary("divide", other)
-
-    __rtruediv__ = __truediv__
 
     def __pow__(self, other: object) -> ExprWithOp:
         return self._binary("power", other)
 
-    __rpow__ = __pow__
-
     def __matmul__(self, other: object) -> ExprWithOp:
         return self._binary("nn.matmul", other)
 
-    __rmatmul__ = __matmul__
+    # Of two expressions the left one is asked: what comes to these is refused, whatever the side.
+    __radd__, __rsub__, __rmul__, __rtruediv__ = __add__, __sub__, __mul__, __truediv__
+    __rpow__, __rmatmul__ = __pow__, __matmul__
 
     def astype(self, dtype: object) -> ExprWithOp:
         """The expression cast to a data type."""

@@ -39,7 +39,7 @@ class Roofline:
 
     def __str__(self) -> str:
         rows = sorted(self.dots, key=lambda d: -d.seconds)
-        total = sum(d.seconds for d in rows)
+        total = self.seconds
         of = lambda part, whole, scale: f"{scale * part / whole:.1f}" if whole else ""
         lines = [
             f"{of(d.seconds, bool(d.seconds), 1e6):>10}  {d.intensity:>10.3g}  {d.speed / 1e9:>9.3g}  "
@@ -50,11 +50,15 @@ class Roofline:
         return "\n".join([str(self.peaks), *([self.lost] if total else []), head, *lines])
 
     @property
+    def seconds(self) -> float:
+        """The time of all kernels; 0 where they are of no program."""
+        return sum(d.seconds for d in self.dots)
+
+    @property
     def lost(self) -> str:
         """The share of the time that would go if every kernel took the least that the machine allows, in words."""
-        total = sum(d.seconds for d in self.dots)
-        share = 100 * sum(d.seconds - d.least for d in self.dots) / max(total, 1e-12)
-        return f"{total * 1e6:.1f} us, of which {share:.0f} % would go if every kernel reached its roof"
+        share = 100 * sum(d.seconds - d.least for d in self.dots) / max(self.seconds, 1e-12)
+        return f"{self.seconds * 1e6:.1f} us, of which {share:.0f} % would go if every kernel reached its roof"
 
     __repr__ = __str__
 

@@ -10,9 +10,10 @@ import numpy as np
 from support.verifier import verify
 
 from relaylab.codegen.llvm.jit import compile_objects
-from relaylab.codegen.kernels.kernel import Kernel, MemoryView, module_text
+from relaylab.codegen.kernels.kernel import Kernel, KernelSequence, MemoryView, module_text
 from relaylab.codegen.kernels.views import Halo, laid_out
 from relaylab.codegen.isa.target import CpuTarget
+from relaylab.codegen.templates.convolution_family import ConvolutionFamily, ConvSpec
 from relaylab.codegen.templates.epilogue import Epilogue
 from relaylab.loop.expr import INDEX, Axis, Const, Local, ScalarExpr, apply, cast, const
 from relaylab.runtime.native import linker
@@ -114,3 +115,26 @@ def index_scale(rank: int) -> Epilogue:
     for axis in axes:
         total = total + axis
     return Epilogue(x * cast(total, "float32"), x, (), axes)
+
+
+def convolved(
+    family: ConvolutionFamily, spec: ConvSpec, target: CpuTarget, x: np.ndarray, w: np.ndarray,
+    epilogue: Epilogue | None = None, splits: int = 1, residual: np.ndarray | None = None,
+    bias: np.ndarray | None = None, in_place: bool = False,
+) -> tuple[np.ndarray, KernelSequence]:  # fmt: skip
+    """What the kernels of a family make of data and constant weights, and the kernels; nothing else is written.
+
+    `residual` and `bias` are the epilogue's "r0" and "b0"; `in_place` the result lies where the residual did.
+    """
+    made, packed = family.build(spec, target, epilogue), family.pack(spec, target, w).array()
+    result = place(spec.out, residual if in_place else None, fill=77)
+    buffers = {"in0": place(spec.data, x), "weight0": place(MemoryView.dense(packed.shape, packed.dtype.name), packed)}
+    buffers |= {role: aligned(size // 4) for role, size in made.workspaces} | {"out0": result}
+    if residual is not None:
+        buffers["r0"] = result if in_place else place(spec.out, residual)
+    if bias is not None:
+        buffers["b0"] = place(MemoryView.dense(bias.shape, bias.dtype.name), bias)
+    for kernel in made.kernels:
+        Runner(kernel, target).run(buffers, splits)
+    assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
+    return window(result, spec.out).copy(), made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, bias_relu_residual, framed, index_scale, place, runnable_targets, window
+from kernel_runner import TARGETS, bias_relu_residual, convolved, framed, index_scale, runnable_targets
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
@@ -95,20 +95,11 @@ def check(spec, target, family, refer, weight_shape, epilogue=None, splits=1):
         extra, want = bias_relu_residual(spec.out, epilogue == "rolled"), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(len(spec.out.shape)), want * (1 + np.indices(spec.out.shape).sum(0))
-    (kernel,) = family.build(spec, TARGETS[target], extra).kernels
-    packed = family.pack(spec, TARGETS[target], w).array()
-    result = place(spec.out, r if epilogue == "in place" else None, fill=77)
-    buffers = {
-        "in0": place(spec.data, x),
-        "weight0": place(MemoryView.dense(packed.shape, dtype), packed),
-        "out0": result,
-        "r0": result if epilogue == "in place" else place(spec.out, r),
-        "b0": place(MemoryView.dense(bias.shape, dtype), bias),
-    }
-    Runner(kernel, TARGETS[target]).run(buffers, splits)
-    np.testing.assert_allclose(window(result, spec.out), want, rtol=3e-5, atol=5e-6 * max(10, abs(want).max()))
-    assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
-    return window(result, spec.out).copy()
+    sides = {"residual": r, "bias": bias, "in_place": epilogue == "in place"}
+    got, made = convolved(family, spec, TARGETS[target], x, w, extra, splits, **sides)
+    assert len(made.kernels) == 1
+    np.testing.assert_allclose(got, want, rtol=3e-5, atol=5e-6 * max(10, abs(want).max()))
+    return got
 
 
 def check_direct(case, target, **options):

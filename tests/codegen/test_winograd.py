@@ -7,17 +7,7 @@ from dataclasses import replace
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import (
-    TARGETS,
-    Runner,
-    aligned,
-    bias_relu_residual,
-    framed,
-    index_scale,
-    place,
-    runnable_targets,
-    window,
-)
+from kernel_runner import TARGETS, bias_relu_residual, convolved, framed, index_scale, runnable_targets
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView, dense_strides
@@ -54,24 +44,10 @@ def run(case, m, target, pitch=0, epilogue=None, splits=1, scale=1.0):
         extra, want = bias_relu_residual(spec.out), np.maximum(want + bias + r, 0)
     elif epilogue == "index":
         extra, want = index_scale(4), want * (1 + np.indices(want.shape).sum(0))
-    made = T.MINIMAL[m, 3].build(spec, TARGETS[target], extra)
-    sizes = dict(made.workspaces)
-    assert bool(sizes) == (len(made.kernels) == 3)
-    packed = T.MINIMAL[m, 3].pack(spec, TARGETS[target], w).array()
-    result = place(spec.out, r if epilogue == "in place" else None, fill=77)
-    buffers = {
-        "in0": place(spec.data, x),
-        "weight0": place(MemoryView.dense(packed.shape), packed),
-        "out0": result,
-        "r0": result if epilogue == "in place" else place(spec.out, r),
-        "b0": place(MemoryView.dense(bias.shape), bias),
-        "work0": aligned(sizes.get("work0", 0) // 4),
-        "work1": aligned(sizes.get("work1", 0) // 4),
-    }
-    for kernel in made.kernels:
-        Runner(kernel, TARGETS[target]).run(buffers, splits)
-    assert (result == 77).sum() >= result.size - spec.out.size, "wrote outside the view"
-    return window(result, spec.out).copy(), want
+    sides = {"residual": r, "bias": bias, "in_place": epilogue == "in place"}
+    got, made = convolved(T.MINIMAL[m, 3], spec, TARGETS[target], x, w, extra, splits, **sides)
+    assert bool(made.workspaces) == (len(made.kernels) == 3)
+    return got, want
 
 
 @pytest.mark.parametrize("target", runnable_targets())
@@ -170,20 +146,7 @@ def computed(family, spec, gap, x, weight, target, splits=1):
     """What the kernels of a family make of it; `gap` elements lie between pixels of the input."""
     halo = family.reads(spec)
     spec = replace(spec, data=framed(spec.data.shape, (*halo[:3], (0, gap))))
-    made = family.build(spec, TARGETS[target])
-    sizes = dict(made.workspaces)
-    packed = family.pack(spec, TARGETS[target], weight).array()
-    result = place(spec.out, None, fill=77)
-    buffers = {
-        "in0": place(spec.data, x),
-        "weight0": place(MemoryView.dense(packed.shape), packed),
-        "out0": result,
-        "work0": aligned(sizes.get("work0", 0) // 4),
-        "work1": aligned(sizes.get("work1", 0) // 4),
-    }
-    for kernel in made.kernels:
-        Runner(kernel, TARGETS[target]).run(buffers, splits)
-    return window(result, spec.out).copy()
+    return convolved(family, spec, TARGETS[target], x, weight, splits=splits)[0]
 
 
 def phased(case, target, gap=0, splits=1):

@@ -8,7 +8,7 @@ from pathlib import Path
 import conv_reference as reference
 import numpy as np
 import pytest
-from kernel_runner import TARGETS, Runner, aligned, framed, place, runnable_targets, window
+from kernel_runner import TARGETS, convolved, framed, runnable_targets
 
 from relaylab.codegen import templates as T
 from relaylab.codegen.kernels.kernel import MemoryView
@@ -36,17 +36,6 @@ def test_error_on_trained_weights(name, m):
         halo = T.MINIMAL[m, 3].reads(T.ConvSpec(MemoryView.dense((1, 12, 12, w.shape[1])), *arguments))
         spec = T.ConvSpec(framed((1, 12, 12, w.shape[1]), halo), *arguments)
         x = np.maximum(rng.standard_normal(spec.data.shape), 0).astype("f")  # as after a ReLU
-        packed, result = T.MINIMAL[m, 3].pack(spec, target, w.astype("f")).array(), place(out)
-        made = T.MINIMAL[m, 3].build(spec, target)
-        sizes = dict(made.workspaces)
-        buffers = {
-            "in0": place(spec.data, x),
-            "weight0": place(MemoryView.dense(packed.shape), packed),
-            "out0": result,
-            "work0": aligned(sizes.get("work0", 0) // 4),
-            "work1": aligned(sizes.get("work1", 0) // 4),
-        }
-        for kernel in made.kernels:
-            Runner(kernel, target).run(buffers)
+        got, _ = convolved(T.MINIMAL[m, 3], spec, target, x, w.astype("f"))
         want = reference.conv(x, w, (12, 12), (1, 1), (1, 1), (1, 1), 1)
-        assert abs(window(result, out) - want).max() < BOUND[m] * abs(want).max()
+        assert abs(got - want).max() < BOUND[m] * abs(want).max()

@@ -22,10 +22,14 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+def inputs_of(program: ExportedProgram) -> dict[str, Any]:
+    """What torch knows of the inputs of a program, weights among them, by name."""
+    return {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+
+
 def environment(program: ExportedProgram) -> object:
     """Where torch keeps what it knows of open sizes; None for a program without inputs."""
-    values = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"]
-    return next((v.fake_mode.shape_env for v in values if hasattr(v, "fake_mode")), None)
+    return next((v.fake_mode.shape_env for v in inputs_of(program).values() if hasattr(v, "fake_mode")), None)
 
 
 def fixed_sizes(program: ExportedProgram) -> dict[str, int]:
@@ -54,7 +58,7 @@ def _kept(program: ExportedProgram) -> Iterator[tuple[str, int, Holds]]:
 
 def _written(program: ExportedProgram) -> Iterator[tuple[str, int, Holds]]:
     """The same of a program from a file, where they are lines of Python: `2 / L['x'].size()[1] == 0.5`."""
-    inputs = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    inputs = inputs_of(program)
     for line in getattr(program, "_guards_code", None) or ():
         try:
             tree = ast.parse(line, mode="eval").body

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from relaylab.frontend.pytorch.expansion import Expansion, Fx, NotByParts
-from relaylab.frontend.pytorch.guards import environment
+from relaylab.frontend.pytorch.guards import environment, inputs_of
 from relaylab.frontend.pytorch.node import DTYPES, size_of, type_of
 from relaylab.frontend.pytorch.table import name_of, spellings
 from relaylab.ir import AnyDim, TensorType
@@ -266,7 +266,7 @@ def input_types(program: object) -> dict[str, tuple[tuple[int | str, ...], str]]
     if not isinstance(program, load_torch().export.ExportedProgram):
         return None
     known = cast("ExportedProgram", program)
-    values = {n.name: n.meta.get("val") for n in known.graph.nodes if n.op == "placeholder"}
+    values = inputs_of(known)
     names = [n for n in known.graph_signature.user_inputs if isinstance(n, str) and hasattr(values[n], "shape")]
     called = dim_names(known)
     dims = {

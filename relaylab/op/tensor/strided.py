@@ -373,7 +373,7 @@ class strided_set(Opaque):
 
     @classmethod
     def build(cls, data: Expr, v: Expr, begin: object, end: object, strides: object = None) -> Expr:
-        limits = [as_shape_expr(x) for x in (begin, end, strides if isinstance(strides, Expr) or strides else (1,))]
+        limits = [as_shape_expr(x) for x in (begin, end, strides or (1,))]
         return cls.call(data, v, *limits)
 
     @classmethod

@@ -84,7 +84,7 @@ def roi_align(g: Graph, node: OnnxNode, x: Expr, rois: Expr, batch: Expr) -> Exp
                 code="import.attribute",
                 help='sampling_ratio above 0 is imported, and any with "avg"',
             )
-        return sampled_regions(g, x, rois, batch, size, count, scale, half, largest)
+        return sampled_regions(g, x, rois, batch, size, count, scale, half)
     regions = op.concatenate([op.expand_dims(same(g, batch, g.dtype(rois)), 1), rois], 1)
     return vision.roi_align(x, regions, size, scale, count or -1, aligned=half)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, is_open, of_count
+from relaylab.frontend.graph import Graph, is_open, numbered
 from relaylab.frontend.onnx.node import OnnxNode
 from relaylab.frontend.onnx.operators.arithmetic import same
 from relaylab.frontend.onnx.table import converts
+from relaylab.frontend.open_loops import turns_of
 from relaylab.ir import Constant, Expr, is_call_to
 
 
@@ -34,8 +35,7 @@ def places_along(g: Graph, x: Expr, axis: int) -> Expr:
     extent = g.named(x)[axis]
     if isinstance(extent, int):
         return Constant(np.arange(extent))
-    numbers = op.arange(g.const(0, "int64"), extent_of(g, x, axis), g.const(1, "int64"), dtype="int64")
-    return of_count(numbers, extent)
+    return numbered(turns_of(x, axis), extent)
 
 
 @converts("Gather")

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from relaylab import op
-from relaylab.frontend.graph import Graph, of_count
+from relaylab.frontend.graph import Graph, numbered
 from relaylab.ir import Expr
 from relaylab.ir.dims import AnyDim, Dim, SymbolicDim
 
@@ -154,9 +154,7 @@ class _OpenAxis:
         self.extent = op.cast(self.own, "float32")
         self.product = op.multiply(self.extent, g.const(self.factor, self.extent))
         self.count = op.cast(op.floor(self.product), "int64")
-        places = op.arange(g.const(0, "int64"), self.count, g.const(1, "int64"), dtype="int64")
-        many = grown(g.dims(x)[a], factor)
-        self.places = op.cast(places if type(many) is AnyDim else of_count(places, many), "float32")
+        self.places = op.cast(numbered(self.count, grown(g.dims(x)[a], factor)), "float32")
 
     def positions(self, mode: str) -> Expr:
         """Where each new element lies among the old ones."""

@@ -254,13 +254,15 @@ def padded(g: Graph, node: OnnxNode, x: Expr, pads: list[int], fill: Expr | floa
 def _wrapped(g: Graph, x: Expr, widths: Sequence[tuple[int, int]]) -> Expr:
     """The tensor repeated around itself."""
     for axis, (before, after) in enumerate(widths):
+        if not (before or after):
+            continue
         n = g.dims(x)[axis]
-        if before or after:
-            n = g.shape(x)[axis] if is_open(n) else n  # which refuses it
+        if is_open(n):
+            g.shape(x)  # refuses what is open
         if max(before, after) > n:
             places = np.arange(-before, n + after) % n
             x = op.take(x, Constant(places.astype("int64")), axis=axis)
-        elif before or after:  # copies of what lies side by side
+        else:  # copies of what lies side by side
             ends = [op.strided_slice(x, [a], [c], [1], axes=[axis]) for a, c in ((n - before, n), (0, after)) if c > a]
             parts = [x, ends[-1]] if not before else [ends[0], x, *ends[1:]]
             x = op.concatenate(parts, axis)
